@@ -1,12 +1,9 @@
 """The namespaces: every path of the table resolves, to one object, and nothing loads too early."""
 
 import importlib
-import os
-import subprocess
-import sys
 
 import pytest
-from processes import REPOSITORY
+from processes import run_python
 
 from tf_lossscale import _paths
 
@@ -57,35 +54,26 @@ def test_an_unknown_name_is_refused_with_what_there_is():
         tfls.contribb
 
 
-def python(code, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=dict(os.environ, PYTHONPATH=REPOSITORY, **environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-
-
 def test_importing_the_package_and_its_namespaces_leaves_tensorflow_alone():
-    done = python(
+    done = run_python(
+        "-c",
         "import sys, tf_lossscale as tfls, tf_lossscale.keras.mixed_precision.experimental\n"
         "tfls.contrib.mixed_precision, tfls.compat.v1.tpu, dir(tfls.keras.mixed_precision)\n"
-        "assert not {'tensorflow', 'keras', 'tf_keras', 'numpy'} & set(sys.modules)"
+        "assert not {'tensorflow', 'keras', 'tf_keras', 'numpy'} & set(sys.modules)",
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_tensorflow_the_first_use_says_what_to_install():
-    done = python(
+    done = run_python(
+        "-c",
         "import sys\n"
         "sys.modules['tensorflow'] = None\n"
         "import tf_lossscale as tfls\n"
         "try: tfls.contrib.mixed_precision.LossScaleManager\n"
-        "except ImportError as error: print(error)"
+        "except ImportError as error: print(error)",
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stderr
     assert "pip install" in done.stdout, done.stdout
 
 
@@ -102,8 +90,8 @@ def test_warnings_are_off_by_default_and_come_once_a_symbol_when_asked_for():
         "ours = [w for w in caught if 'tf_lossscale' in str(w.message)]\n"
         "print([(w.lineno, str(w.message)) for w in ours])"
     )
-    assert python(code, TF_LOSSSCALE_WARN="").stdout.splitlines()[-1] == "[]"
-    loud = python(code, TF_LOSSSCALE_WARN="1").stdout.splitlines()[-1]
+    assert run_python("-c", code, env={"TF_LOSSSCALE_WARN": ""}).stdout.splitlines()[-1] == "[]"
+    loud = run_python("-c", code, env={"TF_LOSSSCALE_WARN": "1"}).stdout.splitlines()[-1]
     assert loud.count("tf-lossscale migrate") == 2, loud
     assert "(5, 'tf_lossscale.contrib" in loud, loud  # the line that uses the symbol
     assert "(6, 'tf_lossscale.compat" in loud, loud

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from processes import REPOSITORY
+from processes import REPOSITORY, run_python
 
 CODE = """
 import sys
@@ -80,13 +80,7 @@ CAUSES = {
 @pytest.mark.parametrize("error", CAUSES)
 @pytest.mark.parametrize("argv", [["doctor"], ["run", "-c", "pass"]], ids=" ".join)
 def test_a_lack_of_memory(argv, error):
-    done = subprocess.run(
-        [sys.executable, "-c", LACKING.replace("{error}", error), *argv],
-        env=dict(os.environ, PYTHONPATH=REPOSITORY),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-c", LACKING.replace("{error}", error), *argv)
     assert done.returncode == 2
     assert done.stderr == f"tf-lossscale: error: {CAUSES[error]}\n"
 

@@ -6,35 +6,18 @@ import signal
 import subprocess
 import sys
 import zipfile
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, List, Sequence
 
 import pytest
-from processes import REPOSITORY
+from processes import REPOSITORY, run_python
 
 from tf_lossscale._cli.main import main
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 
 
-def environment(**more: str) -> Dict[str, str]:
-    return dict(os.environ, PYTHONPATH=REPOSITORY, TF_CPP_MIN_LOG_LEVEL="3", **more)
-
-
-def python(
-    *arguments: str,
-    cwd: Any = None,
-    stdin: Optional[str] = None,
-    env: Optional[Dict[str, str]] = None,
-) -> Any:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=env or environment(),
-        capture_output=True,
-        input=stdin or "",
-        text=True,
-        cwd=cwd,
-        check=False,
-    )
+def python(*arguments: str, stdin: str = "", **options: Any) -> Any:
+    return run_python(*arguments, input=stdin, **options)
 
 
 def run(command: Sequence[str], *arguments: str, **options: Any) -> Any:
@@ -89,7 +72,7 @@ sys.exit(5)
 )
 def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str]) -> None:
     (tmp_path / "script.py").write_text(SHOW)
-    env = environment(PYTHONWARNINGS="ignore::ImportWarning")
+    env = {"PYTHONWARNINGS": "ignore::ImportWarning"}
     for path in (str(tmp_path / "script.py"), "script.py"):
         done = agree([path, "-x", "--help", "--", "--replace"], options, cwd=str(tmp_path), env=env)
         assert done.returncode == 5
@@ -99,7 +82,7 @@ def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str])
 def test_a_safe_path_stays_safe(tmp_path: Any) -> None:
     (tmp_path / "script.py").write_text(SHOW)
     agree(["script.py"], ["-P"], cwd=str(tmp_path))
-    agree(["script.py"], cwd=str(tmp_path), env=environment(PYTHONSAFEPATH="1"))
+    agree(["script.py"], cwd=str(tmp_path), env={"PYTHONSAFEPATH": "1"})
 
 
 def test_modules_code_folders_archives_and_standard_input_run(tmp_path: Any) -> None:
@@ -197,13 +180,7 @@ def test_doctor_without_tensorflow_says_what_to_install():
         "import sys; sys.modules['tensorflow'] = None\n"
         "from tf_lossscale._cli.main import main; sys.exit(main(['doctor']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=dict(os.environ, PYTHONPATH=REPOSITORY),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", code)
     assert done.returncode == 1
     assert "pip install" in done.stderr
     assert "\nmigrate        " in done.stdout
@@ -262,9 +239,7 @@ print(hash("the order of a set"))
 def test_a_seed_sets_all_generators(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)  # tox sets it, and it takes precedence
     done = run(["tf_lossscale._cli.main", "run", "--seed", "7", "-c", SEEDED])
-    hashed = python(
-        "-c", "print(hash('the order of a set'))", env=environment(PYTHONHASHSEED="7")
-    ).stdout
+    hashed = python("-c", "print(hash('the order of a set'))", env={"PYTHONHASHSEED": "7"}).stdout
     numbers = done.stdout.split()
     assert numbers[0] == "0.32383276483316237", done.stderr
     assert numbers[1].startswith("0.0763082893739")

@@ -12,9 +12,9 @@ from typing import Any, Dict, List
 import pytest
 import tensorflow as tf
 from processes import run_alone, run_program
+from support import TF_VERSION as TF
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
 KERAS_3 = TF >= (2, 16) and hasattr(tf.keras, "Operation")
 
 KEPT = {"name": "mixed_float16", "is the one that was set": True, "is kept": True}

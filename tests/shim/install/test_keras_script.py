@@ -11,13 +11,12 @@ import os
 from typing import Any, Dict, List
 
 import pytest
-import tensorflow as tf
 from processes import REPOSITORY, run_python
+from support import TF_VERSION as TF
 
 EXAMPLES = os.path.join(REPOSITORY, "examples")
 STEPS = 60  # the scale halves at the first five and doubles twice
 LOSS_TOLERANCE = 0.01  # relative: float16 kernels add up in another order on other versions
-TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
 
 pytestmark = pytest.mark.skipif(TF < (2, 0), reason="the script is one for TensorFlow 2")
 

@@ -3,12 +3,11 @@
 import os
 
 import pytest
-import tensorflow as tf
 from processes import run_alone, run_program
+from support import TF_VERSION as TF
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 PROGRAM = os.path.join(PROGRAMS, "replaced.py")
-TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
 
 
 @pytest.fixture(scope="module")

@@ -8,29 +8,13 @@ from typing import Any, Dict, List
 
 from processes import REPOSITORY
 
-__all__ = [
-    "FOLDER",
-    "key_of",
-    "key_of_files",
-    "read_files",
-    "read_programs",
-    "read_recorded",
-    "read_recorded_files",
-    "write_recorded",
-]
-
 FOLDER = os.environ.get("TFLS_PROGRAMS") or os.path.join(REPOSITORY, "tests", "data", "programs")
 
 
-def read_programs() -> List[Dict[str, Any]]:
-    """The lines of the bundle, in order."""
-    with gzip.open(os.path.join(FOLDER, "bundle.jsonl.gz"), "rt", encoding="utf-8") as packed:
-        return [json.loads(line) for line in packed]
-
-
-def read_files() -> List[Dict[str, Any]]:
-    """The programs of several files, in order."""
-    with gzip.open(os.path.join(FOLDER, "files.jsonl.gz"), "rt", encoding="utf-8") as packed:
+def read_programs(name: str = "bundle") -> List[Dict[str, Any]]:
+    """The programs of the `bundle`; the `files`, programs of several files; or the `guards`."""
+    path = os.path.join(FOLDER, name + ".jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as packed:
         return [json.loads(line) for line in packed]
 
 
@@ -39,26 +23,19 @@ def key_of_files(files: Dict[str, str]) -> str:
     return key_of(json.dumps(files, sort_keys=True))
 
 
-def read_recorded_files() -> Dict[str, Dict[str, Any]]:
-    """Results of the original programs of several files, by `key_of_files`."""
-    found = {}  # type: Dict[str, Dict[str, Any]]
-    for name in sorted(os.listdir(FOLDER)):
-        if name.startswith("files-recorded-"):
-            with gzip.open(os.path.join(FOLDER, name), "rt", encoding="utf-8") as packed:
-                found.update(json.load(packed))
-    return found
-
-
 def key_of(source: str) -> str:
     """What a result is filed under: the program's text, so that no stale one is ever found."""
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def read_recorded() -> Dict[str, Dict[str, Any]]:
-    """Results of the original programs by `key_of`, of every TensorFlow that recorded some."""
+def read_recorded(prefix: str = "") -> Dict[str, Dict[str, Any]]:
+    """Results of the original programs by key, of every TensorFlow that recorded some.
+
+    With the prefix `files-`, those of programs of several files.
+    """
     found = {}  # type: Dict[str, Dict[str, Any]]
     for name in sorted(os.listdir(FOLDER)):
-        if name.startswith("recorded-"):
+        if name.startswith(prefix + "recorded-"):
             with gzip.open(os.path.join(FOLDER, name), "rt", encoding="utf-8") as packed:
                 found.update(json.load(packed))
     return found

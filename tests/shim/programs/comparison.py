@@ -4,8 +4,6 @@ import json
 import math
 from typing import Any, Dict, List, Sequence
 
-__all__ = ["TOLERANCES", "close", "differences"]
-
 WEIGHTS = ("weights",)
 """What may differ in the last bits between TensorFlows. Every decision (scale, counters, skipped
 steps, whether wrapped) is compared exactly."""

@@ -11,9 +11,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-from programs.bundle import key_of, key_of_files, read_files, read_programs, write_recorded
-from programs.execution import MAJOR_MINOR, execute
-from programs.several_files import execute_files
+from programs.bundle import key_of, key_of_files, read_programs, write_recorded
+from programs.execution import MAJOR_MINOR, execute, execute_files
 
 
 def main() -> int:
@@ -39,7 +38,7 @@ def main() -> int:
 def _record_files() -> None:
     """Writes the results of the programs of several files whose first original is this one."""
     results = {}
-    for program in read_files():
+    for program in read_programs("files"):
         if program["originals"][0] == MAJOR_MINOR:
             with tempfile.TemporaryDirectory() as folder:
                 results[key_of_files(program["files"])] = execute_files(program["files"], folder)

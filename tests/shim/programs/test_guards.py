@@ -3,15 +3,12 @@
 A guard supports TensorFlow from 2.3 on, so most programs run before the migration, too.
 """
 
-import gzip
-import json
-import os
 import sys
 import types
 
 import pytest
 
-from programs.bundle import FOLDER
+from programs.bundle import read_programs
 from programs.execution import MAJOR_MINOR, execute
 from programs.test_programs import KERAS_3
 
@@ -25,16 +22,11 @@ if not IS_OLD:
     STAGES += ["unsafe3"] if KERAS_3 else ["unsafe2", "unsafe3"]
 
 
-def read_guards():
-    with gzip.open(os.path.join(FOLDER, "guards.jsonl.gz"), "rt", encoding="utf-8") as packed:
-        return [json.loads(line) for line in packed]
-
-
 def runs_here(program):
     return sys.version_info >= (3, 10) or "\nmatch " not in program["before"]
 
 
-PROGRAMS = [program for program in read_guards() if runs_here(program)]
+PROGRAMS = [program for program in read_programs("guards") if runs_here(program)]
 
 
 @pytest.fixture(autouse=True)

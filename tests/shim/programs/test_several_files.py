@@ -6,10 +6,9 @@ Only programs of which the command reports nothing are executed: a finding, or a
 
 import pytest
 
-from programs.bundle import key_of_files, read_files, read_recorded_files
+from programs.bundle import key_of_files, read_programs, read_recorded
 from programs.comparison import close
-from programs.execution import MAJOR_MINOR
-from programs.several_files import execute_files
+from programs.execution import MAJOR_MINOR, execute_files
 from programs.test_programs import EVERY, KERAS_3
 
 GRAPH = ("contrib", "cross-shard", "rewrite", "v1")
@@ -23,8 +22,8 @@ HERE = MAJOR_MINOR
 if MAJOR_MINOR not in ("1.15", "2.3", "2.4", "2.8", "2.11", "2.15"):
     HERE = "k3" if KERAS_3 else "k2"
 
-PROGRAMS = read_files()
-RECORDED = read_recorded_files()
+PROGRAMS = read_programs("files")
+RECORDED = read_recorded("files-")
 
 
 def expected_of(program):

@@ -32,10 +32,11 @@ def found(owner, path):
 class Symbol:
     """One class: ours, TensorFlow's (or None), and how an object of either is made."""
 
-    def __init__(self, family, name, ours, theirs, make, bases=()):
+    def __init__(self, family, base, name, namespaces, make, attribute=None):
+        ours, theirs = (found(each, attribute or name) for each in namespaces)
         self.family, self.name, self.make = family, name, make
         self.classes = [ours] if theirs is None else [ours, theirs]
-        self.bases = {name, *bases}
+        self.bases = {name, base}
 
 
 def v1_inner():
@@ -46,69 +47,36 @@ def keras_inner():
     return tf.keras.optimizers.SGD(0.5)
 
 
-def v1_symbols():
-    """The v1 loss scales and their optimizer."""
-    ours = tfls.compat.v1.train.experimental
-    theirs = V1.train.experimental
-    made = {
-        "LossScale": None,
-        "FixedLossScale": lambda cls: cls(8.0),
-        "DynamicLossScale": lambda cls: cls(8.0),
-        "MixedPrecisionLossScaleOptimizer": lambda cls: cls(v1_inner(), 8.0),
-    }
-    for name, make in made.items():
-        family = "optimizer" if "Optimizer" in name else "scale"
-        bases = ["LossScale"] if family == "scale" else []
-        yield Symbol(family, name, getattr(ours, name), getattr(theirs, name), make, bases)
-
-
-def contrib_symbols():
-    """The managers and the optimizer of contrib; TensorFlow's in 1.15 only."""
-    ours = tfls.contrib.mixed_precision
-    theirs = tf.contrib.mixed_precision if VERSION < (2, 0) else None
-    made = {
-        "LossScaleManager": None,
-        "FixedLossScaleManager": lambda cls: cls(8.0),
-        "ExponentialUpdateLossScaleManager": lambda cls: cls(8.0, 2),
-        "LossScaleOptimizer": lambda cls: cls(v1_inner(), ours.FixedLossScaleManager(8.0)),
-    }
-    for name, make in made.items():
-        family = "optimizer" if "Optimizer" in name else "manager"
-        bases = [] if family == "optimizer" else ["LossScaleManager"]
-        yield Symbol(family, name, getattr(ours, name), found(theirs, name), make, bases)
-
-
-def keras_symbols():
-    """The Keras optimizers and the experimental policy."""
-    ours = tfls.keras.mixed_precision
-    experimental = found(original_keras, "mixed_precision.experimental")
-    # Up to 2.3 Keras has the experimental class only, which stands for both.
-    final = found(original_keras, "mixed_precision.LossScaleOptimizer")
-    classes = [
-        ("final", ours.LossScaleOptimizer, final, lambda cls: cls(keras_inner())),
+def all_symbols():
+    v1 = tfls.compat.v1.train.experimental, V1.train.experimental
+    # TensorFlow's in 1.15 only.
+    contrib = tfls.contrib.mixed_precision, VERSION < (2, 0) and tf.contrib.mixed_precision
+    shard = tfls.compat.v1.tpu, V1.tpu
+    final = tfls.keras.mixed_precision, found(original_keras, "mixed_precision")
+    experimental = [each and found(each, "experimental") for each in final]
+    optimizer, manager = "LossScaleOptimizer", "LossScaleManager"
+    for row in (
+        ("scale", "LossScale", "LossScale", v1, None),
+        ("scale", "LossScale", "FixedLossScale", v1, lambda cls: cls(8.0)),
+        ("scale", "LossScale", "DynamicLossScale", v1, lambda cls: cls(8.0)),
+        ("optimizer", "", "MixedPrecision" + optimizer, v1, lambda cls: cls(v1_inner(), 8.0)),
+        ("manager", manager, manager, contrib, None),
+        ("manager", manager, "FixedLossScaleManager", contrib, lambda cls: cls(8.0)),
+        ("manager", manager, "ExponentialUpdateLossScaleManager", contrib, lambda cls: cls(8.0, 2)),
         (
-            "experimental",
-            ours.experimental.LossScaleOptimizer,
-            found(experimental, "LossScaleOptimizer"),
-            lambda cls: cls(keras_inner(), "dynamic"),
+            *("optimizer", "", optimizer, contrib),
+            lambda cls: cls(v1_inner(), tfls.contrib.mixed_precision.FixedLossScaleManager(8.0)),
         ),
-    ]
-    for name, mine, theirs, make in classes:
-        yield Symbol("keras", name, mine, theirs, make, ["final"])
-    policy = found(experimental, "Policy")
-    yield Symbol("policy", "Policy", ours.experimental.Policy, policy, lambda cls: cls("float32"))
-
-
-def cross_shard_symbols():
-    """The cross-shard optimizer."""
-
-    def make(cls):
-        return cls(v1_inner())
-
-    name = "CrossShardOptimizer"
-    yield Symbol(
-        "shard", name, tfls.compat.v1.tpu.CrossShardOptimizer, V1.tpu.CrossShardOptimizer, make
-    )
+        ("shard", "", "CrossShardOptimizer", shard, lambda cls: cls(v1_inner())),
+        # Up to 2.3 Keras has the experimental class only, which stands for both.
+        ("keras", "final", "final", final, lambda cls: cls(keras_inner()), optimizer),
+        (
+            *("keras", "final", "experimental", experimental),
+            *(lambda cls: cls(keras_inner(), "dynamic"), optimizer),
+        ),
+        ("policy", "", "Policy", experimental, lambda cls: cls("float32")),
+    ):
+        yield Symbol(*row)
 
 
 def check(expected, answer, *what):
@@ -124,15 +92,11 @@ def dispatched(cls, value):
 
 def check_pair(one, other):
     """Objects of one symbol, tested for another, in every mixture of our and TensorFlow's class."""
-    if one.family == other.family:
-        expected = other.name in one.bases
-    else:
-        expected = False
+    expected = one.family == other.family and other.name in one.bases
     for cls in one.classes:
         for tested in other.classes:
-            if (one.name, other.name) == ("final", "experimental") and tested is not other.classes[
-                0
-            ]:
+            pair = (one.name, other.name)
+            if pair == ("final", "experimental") and tested is not other.classes[0]:
                 expected = VERSION < (2, 4)  # where Keras knows no other class
             check(expected, issubclass(cls, tested), "issubclass", cls, tested)
             user = type("User", (tested,), {})
@@ -235,7 +199,7 @@ if MODE in ("install", "replace", "uninstall"):
     if MODE == "uninstall":
         tfls.uninstall()
 
-symbols = [*v1_symbols(), *contrib_symbols(), *cross_shard_symbols(), *keras_symbols()]
+symbols = list(all_symbols())
 for one in symbols:
     for other in symbols:
         check_pair(one, other)

@@ -189,22 +189,13 @@ def own_loop():
     return found
 
 
+PROGRAMS = (asks, asks_eagerly, scales, minimizes, wraps_two, wraps_a_fixed_one)
+PROGRAMS += (recompiles, only_fits, own_loop)
+
+
 def main():
     mixed_precision.set_global_policy("mixed_float16")
-    found = {
-        each.__name__: each()
-        for each in (
-            asks,
-            asks_eagerly,
-            scales,
-            minimizes,
-            wraps_two,
-            wraps_a_fixed_one,
-            recompiles,
-            only_fits,
-            own_loop,
-        )
-    }
+    found = {each.__name__: each() for each in PROGRAMS}
     print(json.dumps({"tensorflow": tf.__version__, "results": found}), file=sys.stdout)
 
 
