@@ -37,19 +37,19 @@ class Client(NamedTuple):
 
     package: str
     python: str
-    requirements: Sequence[str]
+    requirements: str
     program: str
     launcher: Sequence[str] = ()
     without_dependencies: bool = False
     variables: Dict[str, str] = {}
 
 
-TF_215 = ("tensorflow-cpu==2.15.1", "absl-py", "setuptools<70", "wheel")
+TF_215 = "tensorflow-cpu==2.15.1 absl-py setuptools<70 wheel"
 CLIENTS = {
     "horovod": Client(
         "horovod==0.28.1",
         "python3.11",
-        (*TF_215, "cmake<4", "cloudpickle", "psutil", "pyyaml", "packaging"),
+        TF_215 + " cmake<4 cloudpickle psutil pyyaml packaging",
         "horovod_steps.py",
         launcher=("horovodrun", "--gloo", "-np", "2"),
         variables={
@@ -63,22 +63,8 @@ CLIENTS = {
     "models": Client(
         "tf-models-official==2.15.0",
         "python3.11",
-        (
-            *TF_215,
-            "attrs",
-            "dm-tree",
-            "gin-config",
-            "pandas",
-            "psutil",
-            "pyyaml",
-            "scipy",
-            "sentencepiece",
-            "six",
-            "tensorflow-hub",
-            "tensorflow-model-optimization",
-            "tf-keras==2.15.*",
-            "tf-slim",
-        ),
+        TF_215 + " attrs dm-tree gin-config pandas psutil pyyaml scipy sentencepiece six"
+        " tensorflow-hub tensorflow-model-optimization tf-keras==2.15.* tf-slim",
         "models_steps.py",
         without_dependencies=True,  # it requires hundreds of megabytes that are not used here
     ),
@@ -88,24 +74,9 @@ CLIENTS = {
     "t2t": Client(
         "tensor2tensor==1.15.7",
         "python3.7",
-        (
-            "absl-py",
-            "cloudpickle==1.1.1",
-            "decorator",
-            "future",
-            "gin-config<0.5",
-            "gym<0.13",
-            "h5py<3",
-            "mesh-tensorflow==0.1.19",
-            "numpy<1.19",
-            "protobuf<3.21",
-            "six",
-            "sympy",
-            "tensorflow==1.15.5",
-            "tensorflow-datasets<4.5",
-            "tensorflow-hub<0.13",
-            "tensorflow-probability==0.8.0",
-        ),
+        "absl-py cloudpickle==1.1.1 decorator future gin-config<0.5 gym<0.13 h5py<3"
+        " mesh-tensorflow==0.1.19 numpy<1.19 protobuf<3.21 six sympy tensorflow==1.15.5"
+        " tensorflow-datasets<4.5 tensorflow-hub<0.13 tensorflow-probability==0.8.0",
         "t2t_steps.py",
         without_dependencies=True,
     ),
@@ -123,7 +94,7 @@ def environment_of(name: str) -> str:
         raise SystemExit(f"{name} needs {client.python}, which is not on the PATH")
     subprocess.check_call([python, "-m", "venv", "--clear", folder])
     pip = [os.path.join(folder, "bin", "pip"), "install", "--quiet"]
-    subprocess.check_call([*pip, *client.requirements])
+    subprocess.check_call([*pip, *client.requirements.split()])
     if client.without_dependencies:
         pip.append("--no-deps")
     if client.variables:

@@ -3,20 +3,15 @@
 python addons_steps.py original|ours
 """
 
-from results import (
-    run_cases,
-    use_ours,
-)  # first: sets the path to the shim and turns off log messages
+from results import fit, flat, run_cases, train, use_ours
 
 # isort: split
-import numpy as np
 import tensorflow as tf
 import tensorflow_addons as tfa
 
 import tf_lossscale as tfls
 
-tf.compat.v1.logging.set_verbosity("ERROR")
-SHAPES = ((3,), (2, 4))
+FACTORS = (1.0, 2.0, float("inf"), 3.0, 1e-3)
 legacy = tf.keras.optimizers.legacy
 SINGLE = {
     "LAMB": lambda: tfa.optimizers.LAMB(0.1),
@@ -47,39 +42,10 @@ def sgd():
     return legacy.SGD(0.1, momentum=0.5)
 
 
-def train(optimizer, compiled):
-    variables = [tf.Variable(np.ones(each, np.float32), name=f"w{each[0]}") for each in SHAPES]
-
-    def step(factor):
-        with tf.GradientTape() as tape:
-            loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
-            if hasattr(optimizer, "get_scaled_loss"):
-                loss = optimizer.get_scaled_loss(loss)
-        gradients = tape.gradient(loss, variables)
-        if hasattr(optimizer, "get_unscaled_gradients"):
-            gradients = optimizer.get_unscaled_gradients(gradients)
-        optimizer.apply_gradients(zip(gradients, variables))
-        return tf.constant(0)
-
-    run = tf.function(step) if compiled else step
-    for each in (1.0, 2.0, float("inf"), 3.0, 1e-3):
-        run(tf.constant(each))
-    return [np.asarray(each).ravel().tolist() for each in variables]
-
-
-def fit(optimizer):
-    model = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
-    model.build((None, 3))
-    model.compile(optimizer, "mse")
-    for each in (1.0, 2.0, 1e30, 3.0):
-        model.fit(np.full((4, 3), each, np.float32), np.ones((4, 2), np.float32), verbose=0)
-    return [each.ravel().tolist() for each in model.get_weights()]
-
-
 def ways(name, make):
-    yield f"eager {name}", lambda: train(make(), False)
-    yield f"function {name}", lambda: train(make(), True)
-    yield f"fit {name}", lambda: fit(make())
+    yield f"eager {name}", lambda: flat(train(make(), FACTORS, False))
+    yield f"function {name}", lambda: flat(train(make(), FACTORS, True))
+    yield f"fit {name}", lambda: flat(fit(make(), (1.0, 2.0, 1e30, 3.0)).get_weights())
 
 
 def cases():

@@ -5,10 +5,7 @@ horovodrun -np 2 --gloo python horovod_steps.py original|ours
 Each process has its own gradients. The result of a case is the weights on all processes.
 """
 
-from results import (
-    run_cases,
-    use_ours,
-)  # first: sets the path to the shim and turns off log messages
+from results import fit, flat, run_cases, total, train, use_ours
 
 # isort: split
 import horovod.tensorflow as hvd
@@ -19,7 +16,6 @@ import tensorflow as tf
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-tf1.logging.set_verbosity("ERROR")
 OURS = use_ours()
 SHAPES = ((), (3,), (2, 4))
 OVERFLOW = float("inf")
@@ -42,74 +38,46 @@ def final(inner):
     return namespace.LossScaleOptimizer(inner, initial_scale=8.0, dynamic_growth_steps=2)
 
 
-def weights(variables):
-    return [np.asarray(each).ravel().tolist() for each in variables]
-
-
-def factor_of(step, overflow):
-    rank = hvd.rank()
-    return OVERFLOW if overflow and step == 1 and rank == 1 else 1.0 + step + 10.0 * rank
+def factors(overflow):
+    """The factors of this process; the second overflows in one step."""
+    found = [1.0 + step + 10.0 * hvd.rank() for step in range(4)]
+    if overflow and hvd.rank() == 1:
+        found[1] = OVERFLOW
+    return found
 
 
 def train_v1(optimizer, compiled, overflow):
     variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
 
     def step(factor):
-        def loss():
-            return factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
-
-        optimizer.minimize(loss, var_list=variables)
+        optimizer.minimize(lambda: total(variables, factor), var_list=variables)
         return tf.constant(0)
 
     run = tf.function(step) if compiled else step
-    for number in range(4):
-        run(tf.constant(factor_of(number, overflow)))
-    return weights(variables)
+    for factor in factors(overflow):
+        run(tf.constant(factor))
+    return flat(variables)
 
 
 def train_session(make, overflow):
     with tf.Graph().as_default():
         variables = [tf1.Variable(np.ones(each, np.float32), use_resource=True) for each in SHAPES]
         factor = tf1.placeholder(tf.float32, [])
-        loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
-        step = make().minimize(loss, var_list=variables)
+        step = make().minimize(total(variables, factor), var_list=variables)
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())
-            for number in range(4):
-                session.run(step, {factor: factor_of(number, overflow)})
-            return weights(session.run(variables))
+            for value in factors(overflow):
+                session.run(step, {factor: value})
+            return flat(session.run(variables))
 
 
 def train_keras(optimizer, compiled, overflow):
-    variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
-
-    def step(factor):
-        with tf.GradientTape() as tape:
-            loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
-            if hasattr(optimizer, "get_scaled_loss"):
-                loss = optimizer.get_scaled_loss(loss)
-        gradients = tape.gradient(loss, variables)
-        if hasattr(optimizer, "get_unscaled_gradients"):
-            gradients = optimizer.get_unscaled_gradients(gradients)
-        optimizer.apply_gradients(zip(gradients, variables))
-        return tf.constant(0)
-
-    if hasattr(optimizer, "build"):
-        optimizer.build(variables)
-    run = tf.function(step) if compiled else step
-    for number in range(4):
-        run(tf.constant(factor_of(number, overflow)))
-    return weights(variables)
+    return flat(train(optimizer, factors(overflow), compiled, SHAPES))
 
 
 def train_fit(optimizer, overflow):
-    model = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
-    model.build((None, 3))
-    model.compile(optimizer, "mse")
-    for number in range(4):
-        inputs = np.full((4, 3), min(factor_of(number, overflow), 1e30), np.float32) / 16
-        model.fit(inputs, np.ones((4, 2), np.float32), verbose=0)
-    return weights(model.get_weights())
+    inputs = [min(each, 1e30) / 16 for each in factors(overflow)]
+    return flat(fit(optimizer, inputs).get_weights())
 
 
 def inside_and_outside(distributed, wrap, inner):

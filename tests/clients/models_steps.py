@@ -3,10 +3,7 @@
 python models_steps.py original|ours
 """
 
-from results import (
-    run_cases,
-    use_ours,
-)  # first: sets the path to the shim and turns off log messages
+from results import SHAPES, fit, flat, run_cases, total, train, use_ours
 
 # isort: split
 import numpy as np
@@ -21,8 +18,7 @@ if use_ours():  # `performance.configure_optimizer` uses tf.keras.mixed_precisio
 import orbit
 from official.modeling import optimization, performance
 
-tf.compat.v1.logging.set_verbosity("ERROR")
-SHAPES = ((3,), (2, 4))
+FACTORS = [1.0, 2.0, float("inf"), 3.0, 1e-3]
 OPTIMIZERS = {
     "sgd legacy": ("sgd", {"momentum": 0.5}, True),
     "sgd": ("sgd_experimental", {"momentum": 0.5}, False),
@@ -48,46 +44,22 @@ def built(name, options, legacy, loss_scale, ema=False):
     return performance.configure_optimizer(optimizer, use_float16=True, loss_scale=loss_scale)
 
 
-def factors():
-    return [1.0, 2.0, float("inf"), 3.0, 1e-3]
-
-
-def train(optimizer, compiled):
-    variables = [tf.Variable(np.ones(each, np.float32), name=f"w{each[0]}") for each in SHAPES]
-
-    def step(factor):
-        with tf.GradientTape() as tape:
-            loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
-            loss = optimizer.get_scaled_loss(loss)
-        gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, variables))
-        optimizer.apply_gradients(zip(gradients, variables))
-        return tf.constant(0)
-
-    if hasattr(optimizer, "build"):
-        optimizer.build(variables)
-    run = tf.function(step) if compiled else step
-    for each in factors():
-        run(tf.constant(each))
-    return numbers(variables, optimizer)
-
-
 def numbers(variables, optimizer):
-    found = [np.asarray(each).ravel().tolist() for each in variables]
-    return [*found, [float(optimizer.loss_scale), float(optimizer.iterations)]]
+    return [*flat(variables), [float(optimizer.loss_scale), float(optimizer.iterations)]]
 
 
-def fit(optimizer):
-    model = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
-    model.build((None, 3))
-    model.compile(optimizer, "mse")
-    for each in (1.0, 2.0, 1e30, 3.0):
-        model.fit(np.full((4, 3), each, np.float32), np.ones((4, 2), np.float32), verbose=0)
+def stepped(optimizer, compiled):
+    return numbers(train(optimizer, FACTORS, compiled), optimizer)
+
+
+def fitted(optimizer):
+    model = fit(optimizer, (1.0, 2.0, 1e30, 3.0))
     return numbers(model.trainable_variables, optimizer)
 
 
 class Trainer(orbit.StandardTrainer):
     def __init__(self, optimizer):
-        data = tf.data.Dataset.from_tensor_slices(np.array(factors(), np.float32)).repeat()
+        data = tf.data.Dataset.from_tensor_slices(np.array(FACTORS, np.float32)).repeat()
         self.variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
         self.optimizer = optimizer
         super().__init__(data)
@@ -95,8 +67,7 @@ class Trainer(orbit.StandardTrainer):
     def train_step(self, iterator):
         def step(factor):
             with tf.GradientTape() as tape:
-                loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in self.variables])
-                scaled = self.optimizer.get_scaled_loss(loss)
+                scaled = self.optimizer.get_scaled_loss(total(self.variables, factor))
             gradients = self.optimizer.get_unscaled_gradients(tape.gradient(scaled, self.variables))
             self.optimizer.apply_gradients(zip(gradients, self.variables))
 
@@ -123,13 +94,13 @@ def cases():
                 mode = "function" if compiled else "eager"
                 yield (
                     f"{mode} {name} {scale}",
-                    lambda o=options, s=loss_scale, c=compiled: train(built(*o, s), c),
+                    lambda o=options, s=loss_scale, c=compiled: stepped(built(*o, s), c),
                 )
-            yield f"fit {name} {scale}", lambda o=options, s=loss_scale: fit(built(*o, s))
+            yield f"fit {name} {scale}", lambda o=options, s=loss_scale: fitted(built(*o, s))
         yield f"orbit {name}", lambda o=options: orbit_train(lambda: built(*o, "dynamic"))
     yield (
         "eager sgd legacy, moving average",
-        lambda: train(built("sgd", {"momentum": 0.5}, True, "dynamic", ema=True), False),
+        lambda: stepped(built("sgd", {"momentum": 0.5}, True, "dynamic", ema=True), False),
     )
 
 

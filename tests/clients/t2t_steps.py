@@ -3,10 +3,7 @@
 python t2t_steps.py original|ours
 """
 
-from results import (
-    run_cases,
-    use_ours,
-)  # first: sets the path to the shim and turns off log messages
+from results import SHAPES, run_cases, total, use_ours
 
 # isort: split
 import numpy as np
@@ -22,7 +19,6 @@ if use_ours():  # tensor2tensor uses the names in tf.contrib
 
 from tensor2tensor.utils import hparam, optimize
 
-SHAPES = ((3,), (2, 4))
 NAMES = ("sgd", "momentum", "adam", "adafactor", "adam_w", "multistep_adam", "true_adam")
 
 
@@ -69,7 +65,7 @@ def train(name, **options):
         ]
         factor = tf.placeholder(tf.float32, [])
         tf.train.get_or_create_global_step()
-        loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
+        loss = total(variables, factor)
         step = optimize.optimize(loss, 0.1, settings(name, **options), use_tpu=False)
         with tf.Session() as session:
             session.run(tf.global_variables_initializer())

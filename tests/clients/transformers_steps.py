@@ -3,10 +3,7 @@
 python transformers_steps.py original|ours
 """
 
-from results import (
-    run_cases,
-    use_ours,
-)  # first: sets the path to the shim and turns off log messages
+from results import flat, run_cases, train, use_ours
 
 # isort: split
 import os
@@ -19,7 +16,6 @@ import transformers
 
 import tf_lossscale as tfls
 
-tf.compat.v1.logging.set_verbosity("ERROR")
 CONFIG = {
     "vocab_size": 30,
     "hidden_size": 16,
@@ -50,35 +46,22 @@ def model():
     return made
 
 
-def numbers(trained):
-    return [np.asarray(each, np.float64).ravel().tolist() for each in trained.get_weights()]
-
-
 def fit(optimizer):
     trained = model()
     trained.compile(optimizer)
     trained.fit({"input_ids": IDS, "labels": LABELS}, batch_size=2, epochs=2, verbose=0)
-    return numbers(trained)
+    return flat(trained.get_weights())
 
 
 def loop(optimizer, compiled):
     trained = model()
 
-    def step(factor):
-        with tf.GradientTape() as tape:
-            loss = factor * tf.reduce_mean(trained(IDS, labels=LABELS, training=True).loss)
-            loss = optimizer.get_scaled_loss(loss)
-        gradients = tape.gradient(loss, trained.trainable_variables)
-        gradients = optimizer.get_unscaled_gradients(gradients)
-        optimizer.apply_gradients(zip(gradients, trained.trainable_variables))
-        return tf.constant(0)
+    def loss_of(variables, factor):
+        return factor * tf.reduce_mean(trained(IDS, labels=LABELS, training=True).loss)
 
-    if hasattr(optimizer, "build"):
-        optimizer.build(trained.trainable_variables)
-    run = tf.function(step) if compiled else step
-    for each in (1.0, float("inf"), 2.0):
-        run(tf.constant(each))
-    return numbers(trained)
+    variables = trained.trainable_variables
+    train(optimizer, (1.0, float("inf"), 2.0), compiled, variables=variables, loss_of=loss_of)
+    return flat(trained.get_weights())
 
 
 def cases():

@@ -5,8 +5,6 @@ from typing import Callable, Dict
 from gpu import finite, keras_model, replicas, step_cost, steps
 from gpu.table import Setting
 
-__all__ = ["CHECKS"]
-
 CHECKS: Dict[str, Callable[[Setting], str]] = {
     **finite.CHECKS,
     **steps.CHECKS,

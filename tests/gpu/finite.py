@@ -1,16 +1,13 @@
 """The finite check: results for each float dtype, and speed compared with the originals."""
 
 import functools
-import time
 from typing import Any, Callable, Dict, List
 
 import numpy as np
 import tensorflow as tf
 
-from gpu.table import Setting
+from gpu.table import Setting, medians
 from tf_lossscale._core.finite import all_finite
-
-__all__ = ["CHECKS"]
 
 tf1 = tf.compat.v1
 DTYPES = (tf.float16, tf.bfloat16, tf.float32)
@@ -59,7 +56,7 @@ def speed(dtype: Any, setting: Setting) -> str:
         gradients = [tf.cast(tf.random.normal([size]), dtype) for _ in range(count)]
         functions = {name: tf.function(way) for name, way in WAYS.items()}
         return _ratios(
-            {name: functools.partial(_finish, each, gradients) for name, each in functions.items()}
+            {name: lambda run=run: run(gradients).numpy() for name, run in functions.items()}
         )
 
 
@@ -93,21 +90,10 @@ def _bare_sum(gradients: List[Any]) -> Any:
 WAYS = {"original": _originals, "ours": all_finite, "sum": _bare_sum}
 
 
-def _finish(function: Callable[[Any], Any], gradients: List[Any]) -> Any:
-    return function(gradients).numpy()
-
-
 def _ratios(ways: Dict[str, Callable[[], Any]]) -> str:
-    taken: Dict[str, List[float]] = {name: [] for name in ways}
-    for call in range(CALLS + 3):
-        for name, way in ways.items():
-            start = time.perf_counter()
-            way()
-            if call >= 3:  # the first calls compile
-                taken[name].append(time.perf_counter() - start)
-    median = {name: sorted(each)[len(each) // 2] for name, each in taken.items()}
+    median = medians(ways, CALLS + 3, first=3)
     return "{:.3f} ms; original / ours {:.2f}, ours / bare sum {:.2f}".format(
-        median["ours"] * 1e3, median["original"] / median["ours"], median["ours"] / median["sum"]
+        median["ours"], median["original"] / median["ours"], median["ours"] / median["sum"]
     )
 
 

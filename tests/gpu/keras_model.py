@@ -8,8 +8,6 @@ import tensorflow as tf
 import tf_lossscale as tfls
 from gpu.table import NotRun, Setting
 
-__all__ = ["CHECKS"]
-
 
 def mixed_model(setting: Setting) -> str:
     if not hasattr(tf.keras.mixed_precision, "set_global_policy"):

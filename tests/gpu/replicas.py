@@ -9,8 +9,6 @@ import tf_lossscale as tfls
 from gpu.steps import FAMILIES
 from gpu.table import NotRun, Setting
 
-__all__ = ["CHECKS"]
-
 SHAPES = ((), (3,), (300, 400))
 
 
@@ -21,6 +19,12 @@ def _strategy(setting: Setting) -> Any:
         raise NotRun("needs at least two devices")
     sums = tf.distribute.ReductionToOneDevice() if setting.is_divided else None
     return tf.distribute.MirroredStrategy(list(setting.devices), cross_device_ops=sums)
+
+
+def _check(strategy: Any, variables: List[Any], right: float) -> None:
+    for variable in variables:
+        for copy in strategy.experimental_local_results(variable):
+            np.testing.assert_allclose(copy.numpy(), np.full(variable.shape, right, np.float32))
 
 
 def step_of(make: Callable[[], Any], setting: Setting) -> str:
@@ -53,9 +57,7 @@ def step_of(make: Callable[[], Any], setting: Setting) -> str:
     for overflow in (False, True):
         step(tf.constant(overflow))
     right = 1.0 - 0.5 * strategy.num_replicas_in_sync
-    for variable in variables:
-        for copy in strategy.experimental_local_results(variable):
-            np.testing.assert_allclose(copy.numpy(), np.full(variable.shape, right, np.float32))
+    _check(strategy, variables, right)
     return f"{strategy.num_replicas_in_sync} replicas, one step applied, one skipped"
 
 
@@ -78,9 +80,7 @@ def cross_shard(setting: Setting) -> str:
         step()
     total = sum(range(1, strategy.num_replicas_in_sync + 1))
     right = 1.0 - 0.5 * total - 0.5 * 1.5 * total
-    for variable in variables:
-        for copy in strategy.experimental_local_results(variable):
-            np.testing.assert_allclose(copy.numpy(), np.full(variable.shape, right, np.float32))
+    _check(strategy, variables, right)
     return f"{strategy.num_replicas_in_sync} replicas, two steps"
 
 

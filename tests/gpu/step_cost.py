@@ -2,15 +2,12 @@
 
 import functools
 import gc
-import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 
 import tensorflow as tf
 
 import tf_lossscale as tfls
-from gpu.table import NotRun, Setting
-
-__all__ = ["CHECKS"]
+from gpu.table import NotRun, Setting, medians
 
 tf1 = tf.compat.v1
 MANY, LARGE, SMALL = (200, 1000), (20, 5000000), (4, 1000)
@@ -22,16 +19,11 @@ Wrap = Callable[[Any], Any]
 def v1_wrappers() -> Dict[str, Wrap]:
     """The plain optimizer, the original and ours; each takes an inner optimizer."""
 
-    def of(namespace: Any) -> Wrap:
-        return lambda inner: namespace.MixedPrecisionLossScaleOptimizer(
-            inner, namespace.DynamicLossScale(8.0)
-        )
+    def wrap(namespace: Any, inner: Any) -> Any:
+        scale = namespace.DynamicLossScale(8.0)
+        return namespace.MixedPrecisionLossScaleOptimizer(inner, scale)
 
-    return {
-        "plain": lambda inner: inner,
-        "original": of(tf1.mixed_precision),
-        "ours": of(tfls.compat.v1.mixed_precision),
-    }
+    return _wrappers(wrap, tf1.mixed_precision, tfls.compat.v1.mixed_precision)
 
 
 def keras_wrappers() -> Dict[str, Wrap]:
@@ -39,13 +31,17 @@ def keras_wrappers() -> Dict[str, Wrap]:
     if not hasattr(tf.keras.mixed_precision, "LossScaleOptimizer"):
         raise NotRun("needs TensorFlow 2.4 or newer")
 
-    def of(namespace: Any) -> Wrap:
-        return lambda inner: namespace.LossScaleOptimizer(inner, initial_scale=8.0)
+    def wrap(namespace: Any, inner: Any) -> Any:
+        return namespace.LossScaleOptimizer(inner, initial_scale=8.0)
 
+    return _wrappers(wrap, tf.keras.mixed_precision, tfls.keras.mixed_precision)
+
+
+def _wrappers(wrap: Callable[[Any, Any], Any], original: Any, ours: Any) -> Dict[str, Wrap]:
     return {
         "plain": lambda inner: inner,
-        "original": of(tf.keras.mixed_precision),
-        "ours": of(tfls.keras.mixed_precision),
+        "original": functools.partial(wrap, original),
+        "ours": functools.partial(wrap, ours),
     }
 
 
@@ -97,14 +93,8 @@ def duration(make: Callable[..., Any], wrappers: Callable[[], Any], setting: Set
         gc.collect()
         with tf.device(setting.devices[0]):
             steps = {name: make(wrap, count, size) for name, wrap in wrappers().items()}
-            taken: Dict[str, List[float]] = {name: [] for name in steps}
-            for call in range(CALLS if setting.large else 3):
-                for name, step in steps.items():
-                    start = time.perf_counter()
-                    step().numpy()
-                    if call >= 2:  # the first calls trace
-                        taken[name].append(time.perf_counter() - start)
-        median = {name: 1e3 * sorted(each)[len(each) // 2] for name, each in taken.items()}
+            ways = {name: lambda step=step: step().numpy() for name, step in steps.items()}
+            median = medians(ways, CALLS if setting.large else 3, first=2)
         added = [f"{name} {median[name] - median['plain']:+.2f}" for name in ("original", "ours")]
         shown.append(f"{count} x {size:,}: plain {median['plain']:.2f} ms, {', '.join(added)}")
     return "; ".join(shown)

@@ -9,8 +9,6 @@ import tensorflow as tf
 import tf_lossscale as tfls
 from gpu.table import NotRun, Setting
 
-__all__ = ["CHECKS"]
-
 tf1 = tf.compat.v1
 FACTORS = (1.0, 2.0, float("inf"), 3.0)
 LEARNING_RATE, MOMENTUM = 0.5, 0.5

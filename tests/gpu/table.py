@@ -2,14 +2,13 @@
 
 import platform
 import sys
+import time
 import traceback
-from typing import Callable, Dict, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 import tensorflow as tf
 
 from tf_lossscale._about import VERSION
-
-__all__ = ["NotRun", "Row", "Setting", "print_table", "run_checks"]
 
 
 class NotRun(Exception):
@@ -56,6 +55,18 @@ def run_checks(checks: Dict[str, Callable[[Setting], str]], setting: Setting) ->
             traceback.print_exc()
             rows.append(Row(name, "FAILED", f"{type(error).__name__}: {error}".splitlines()[0]))
     return rows
+
+
+def medians(ways: Dict[str, Callable[[], Any]], calls: int, first: int) -> Dict[str, float]:
+    """The median time of each way in milliseconds, without its first calls, which compile."""
+    taken: Dict[str, List[float]] = {name: [] for name in ways}
+    for call in range(calls):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            if call >= first:
+                taken[name].append(time.perf_counter() - start)
+    return {name: 1e3 * sorted(each)[len(each) // 2] for name, each in taken.items()}
 
 
 def print_table(rows: Sequence[Row]) -> None:
