@@ -5,13 +5,9 @@ The examples run on every TensorFlow; `make doctest` runs them on the newest one
 
 import doctest
 import inspect
-import os
 import re
-import sys
 
 import pytest
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "keras"))
 import recorded
 
 import tf_lossscale as tfls
@@ -74,9 +70,13 @@ def run_example(name, documentation):
     return "".join(said)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+MONITORING = {name: getattr(tfls.monitoring, name) for name in tfls.monitoring.__all__}
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *MONITORING])
 def test_the_example_runs(name):
-    assert run_example(name, inspect.getdoc(CLASSES[name])) == ""
+    documented = {**CLASSES, **MONITORING}[name]
+    assert run_example(name, inspect.getdoc(documented)) == ""
 
 
 def test_an_example_that_is_wrong_is_noticed():

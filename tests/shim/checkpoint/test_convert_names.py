@@ -24,23 +24,8 @@ CONTRIB_STATES = [(16, 2, 0), (16, 0, 1), (16, 1, 1), (16, 2, 1), (32, 0, 0), (3
 LOSS_SCALE = ("current_loss_scale", "loss_scale", "good_steps", "bad_steps")
 
 
-def build(wrap, name, resource):
-    """The recorded program; returns its step, its factor and what to compare."""
-    variable = tf1.get_variable("v", initializer=[1.0, 2.0, 3.0], use_resource=resource)
-    factor = tf1.placeholder(tf.float32, [])
-    global_step = tf1.train.get_or_create_global_step()
-    inner = support.optimizer(name)
-    step = wrap(inner).minimize(
-        tf.reduce_sum(variable * factor), global_step=global_step, var_list=[variable]
-    )
-    state = {"v": variable, "global_step": global_step}
-    for slot in inner.get_slot_names():
-        state["slot_" + slot] = inner.get_slot(variable, slot)
-    return step, factor, state
-
-
 def restore_and_go_on(session, path, wrap, inner, expected, states, resource):
-    step, factor, compared = build(wrap, inner, resource)
+    step, factor, compared = support.recorded_program(wrap(inner), inner, resource)
     by_name = {each.op.name: each for each in tf1.global_variables()}
     loss_scale = [by_name[each] for each in LOSS_SCALE if each in by_name]
     session.run(tf1.global_variables_initializer())
@@ -86,7 +71,9 @@ def test_contrib_to_v1(who, inner, control_flow, tmp_path, checkpoint):
 
     resource = control_flow == "v2"
     with support.graph(resource) as running:
-        restore_and_go_on(running, path, wrap, inner, expected, V1_STATES, resource)
+        restore_and_go_on(
+            running, path, wrap, support.optimizer(inner), expected, V1_STATES, resource
+        )
     assert tf.train.latest_checkpoint(str(tmp_path / "new")) == path
 
 
@@ -103,7 +90,9 @@ def test_v1_to_contrib(who, inner, tmp_path, checkpoint):
         return support.contrib_optimizer(optimizer, 64.0, 3, 2, 2, 0.75, whose=who)[0]
 
     with support.graph() as running:
-        restore_and_go_on(running, path, wrap, inner, expected, CONTRIB_STATES, resource=False)
+        restore_and_go_on(
+            running, path, wrap, support.optimizer(inner), expected, CONTRIB_STATES, resource=False
+        )
 
 
 def test_there_and_back_again_is_the_same_but_for_the_bad_steps(tmp_path, checkpoint):

@@ -1,9 +1,7 @@
 """The host's side of a monitor: readings, warnings, the callback, the hook, event files, errors."""
 
 import copy
-import doctest
 import glob
-import inspect
 import os
 import threading
 import warnings
@@ -534,16 +532,6 @@ def test_a_custom_loss_scale_that_skips():
         optimizer.apply_gradients([(tf.constant(gradient), weight)])
     assert (*monitor.counts(), monitor.first_bad) == (2, 1, 0, "weight")
     assert monitor.loss_scale == 2.0
-
-
-@pytest.mark.parametrize("name", tfls.monitoring.__all__)
-def test_the_examples_of_the_docstrings(name):
-    documentation = inspect.getdoc(getattr(tfls.monitoring, name))
-    test = doctest.DocTestParser().get_doctest(documentation, {}, name, None, None)
-    said = []
-    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    assert test.examples
-    assert not said, "".join(said)
 
 
 def test_the_namespace_holds_these_names_only():

@@ -81,6 +81,19 @@ def trained(session: Any, step: Any, fetches: Any) -> Any:
     return session.run(fetches)
 
 
+def recorded_program(wrapped: Any, inner: Any, resource: bool) -> Any:
+    """The program of the recorded files: its step, its factor, and the tensors of its state."""
+    variable = tf1.get_variable("v", initializer=[1.0, 2.0, 3.0], use_resource=resource)
+    factor = tf1.placeholder(tf.float32, [])
+    global_step = tf1.train.get_or_create_global_step()
+    loss = tf.reduce_sum(variable * factor)
+    step = wrapped.minimize(loss, global_step=global_step, var_list=[variable])
+    state = {"v": variable, "global_step": global_step}
+    for slot in inner.get_slot_names():
+        state["slot_" + slot] = inner.get_slot(variable, slot)
+    return step, factor, state
+
+
 def number(value: Any) -> float:
     """A number of the recorded data, where NaN and infinity are strings."""
     return float(value)

@@ -73,22 +73,13 @@ def compare(got, wanted):
 
 def in_session(session, path, restore):
     facts = load(path)
-    variable = tf1.get_variable(
-        "v", initializer=[float(x) for x in facts["v0"]], use_resource=facts["resource_variables"]
-    )
-    factor = tf1.placeholder(tf.float32, [])
-    global_step = tf1.train.get_or_create_global_step()
     wrapped, inner, state = make(path)
-    step = wrapped.minimize(
-        tf.reduce_sum(variable * factor), global_step=global_step, var_list=[variable]
-    )
-    state = {key: value() for key, value in state.items()}
-    state.update(v=variable, global_step=global_step)
+    step, factor, tensors = support.recorded_program(wrapped, inner, facts["resource_variables"])
     for slot in inner.get_slot_names():
-        state["slot_" + slot] = inner.get_slot(variable, slot)
-        assert wrapped.get_slot(variable, slot) is state["slot_" + slot]
+        assert wrapped.get_slot(tensors["v"], slot) is tensors["slot_" + slot]
+    state = {**tensors, **{key: value() for key, value in state.items()}}
     session.run(tf1.global_variables_initializer())
-    restore(facts, wrapped, variable, global_step)
+    restore(facts, wrapped, state["v"], state["global_step"])
     compare(session.run(state), facts["state_at_save"])
     for multiplier, wanted in zip(facts["multipliers_after_save"], facts["trace_after_save"]):
         session.run(step, {factor: support.number(multiplier)})
