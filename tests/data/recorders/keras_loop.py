@@ -15,7 +15,7 @@ they run; what is left to differ elsewhere is the last bits of square roots and 
 The test imports `run` and gives it the same numbers on other versions and on another Keras.
 """
 
-from __future__ import print_function
+import functools
 import json
 import sys
 
@@ -117,7 +117,7 @@ def main():
         "tf": tf.__version__,
         "python": sys.version.split()[0],
         "class": mp.LossScaleOptimizer.__module__ + "." + mp.LossScaleOptimizer.__name__,
-        "loss_scale": "DynamicLossScale(%r, %r)" % (SCALE, PERIOD),
+        "loss_scale": f"DynamicLossScale({SCALE!r}, {PERIOD!r})",
         "mode": "eager",
         "traces": {},
     }
@@ -127,7 +127,7 @@ def main():
             out["traces"][program + "/" + name] = run(
                 tf,
                 program,
-                lambda: getattr(tf.keras.optimizers, kind)(**arguments),
+                functools.partial(getattr(tf.keras.optimizers, kind), **arguments),
                 lambda o: mp.LossScaleOptimizer(
                     o, tf.mixed_precision.experimental.DynamicLossScale(SCALE, PERIOD)
                 ),

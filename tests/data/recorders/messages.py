@@ -1,6 +1,6 @@
 """The errors that legacy code raises on the TensorFlow that runs this.
 
-    python messages.py > ../messages/seen-2.4.json      (and so on, for each version in the manifest)
+    python messages.py > ../messages/seen-2.4.json    (and so on, for each version in the manifest)
 
 `docs/troubleshooting.md` explains these messages; its test provokes them on the current TensorFlow
 and reads those of older versions from the files.
@@ -60,7 +60,7 @@ def message_of(program):
     except Exception as error:
         lines = str(error).splitlines()
         told = [line for line in lines if "No OpKernel" in line] or lines[:1]
-        text = "{}: {}".format(type(error).__name__, told[0])
+        text = f"{type(error).__name__}: {told[0]}"
         return re.sub("0x[0-9a-f]+", "0x…", text).replace(sys.prefix, "…")
     return ""
 
