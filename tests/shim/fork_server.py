@@ -58,6 +58,7 @@ class Fork:
         self.returncode: Optional[int] = None
         # Files, so that no program waits for a reader.
         self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+        self._texts: List[str] = []
         status = os.pipe()
         request = json.dumps({"args": self.args, "env": env, "cwd": os.getcwd()}).encode()
         module = preload if preload and importlib.util.find_spec(preload) else ""
@@ -92,10 +93,11 @@ class Fork:
     def communicate(self, timeout: Optional[float] = None) -> Tuple[str, str]:
         """Waits for the end and returns output and errors; raises `subprocess.TimeoutExpired`."""
         self.wait(timeout)
-        for file in self._files:
-            file.seek(0)
-        out, err = (file.read().decode("utf-8", "replace") for file in self._files)
-        return out, err
+        while self._files:
+            with self._files.pop(0) as file:
+                file.seek(0)
+                self._texts.append(file.read().decode("utf-8", "replace"))
+        return self._texts[0], self._texts[1]
 
     def send_signal(self, number: int) -> None:
         """Sends a signal, unless the program has ended."""

@@ -33,6 +33,7 @@ class Subprocess:
             answer, _ = process.communicate(timeout)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.communicate()
             raise
         return subprocess.CompletedProcess(command, process.returncode, answer.encode("latin-1"))
 
