@@ -227,8 +227,8 @@ def with_installed_experimental(public: Any) -> Any:
     return _metaclass_of(bases)("LossScaleOptimizer", bases, body)
 
 
-if TYPE_CHECKING:
-    _Implementation = OptimizerV2Wrapper
+if TYPE_CHECKING:  # an import, which the reference follows to the methods
+    from tf_lossscale._keras.legacy import OptimizerV2Wrapper as _Implementation
 else:
     _Implementation = _implementation(default_family())
 
