@@ -107,6 +107,11 @@ class Options(NamedTuple):
     mark: bool = False
 
     @property
+    def to_shim(self) -> bool:
+        """Whether the target is the shim."""
+        return self.target is Target.SHIM
+
+    @property
     def for_keras_3(self) -> bool:
         """Whether the result must run on Keras 3."""
         return self.keras != 2

@@ -16,7 +16,6 @@ from ..files import work_trees
 from ..files.diffs import colored
 from ..files.discover import Candidate
 from ..files.printable import quoted, visible
-from ..model import Target
 from ..reports.text import problem_line
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome, Spool, Summary, Task
@@ -155,7 +154,7 @@ def _report(request: Request, spool: Spool[FileOutcome], summary: Summary) -> in
 def _about(request: Request) -> dict[str, str]:
     """What identifies a run, by heading; nothing that does not affect its result."""
     options = request.options
-    is_final = options.target is Target.FINAL
+    is_final = not options.to_shim
     words = ["tf-lossscale migrate", *map(quoted, request.paths), f"--to {request.to}"]
     words += [f"--keras {options.keras}"] if is_final and options.keras else []
     words += ["--unsafe"] * request.unsafe + ["--write"] * request.write

@@ -13,7 +13,6 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..model import Target
 from .conditions import asks_version
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
 from .places import Branch, NamespaceUse, Place
@@ -40,7 +39,7 @@ def keep_guards(program: Program) -> None:
     The places of that branch stay, too, unless Keras 3 needs the shim's class there.
     """
     program.guards = _guarded_branches(program)
-    is_for_keras_3 = program.options.target is Target.FINAL and program.options.for_keras_3
+    is_for_keras_3 = not program.options.to_shim and program.options.for_keras_3
     kept: set[cst.CSTNode] = set()
     for branch in program.guards:
         if branch.has_final:

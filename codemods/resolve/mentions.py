@@ -12,7 +12,7 @@ import libcst as cst
 from .classes import names_final_class
 from .places import Place, Reference
 from .program import Program
-from .tree import is_stored, last_name, string_of
+from .tree import last_name, string_of
 
 __all__ = [
     "Mention",
@@ -59,7 +59,7 @@ def mention_of(program: Program, reference: Reference) -> Mention:
     parent = program.parents.get(node)
     if reference.root is None:
         return Mention.IMPORT
-    if isinstance(parent, cst.Attribute) or is_stored(node, program.parents):
+    if isinstance(parent, cst.Attribute) or program.is_stored(node):
         return Mention.MEMBER
     if program.call_of(node) is not None:
         return Mention.CALL

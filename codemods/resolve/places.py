@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from ..model import Options, Target
+from ..model import Options
 from .legacy_symbols import DISTINCTIVE, Legacy, is_of_shim, legacy_of, namespace_of, root_of
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
@@ -185,7 +185,7 @@ class Places:
 
     def _final_moves(self, module: cst.BaseExpression) -> bool:
         """Whether a chain names a class that is not the final one, or that moves, too."""
-        for_all = self._options.for_keras_3 or self._options.target is Target.SHIM
+        for_all = self._options.for_keras_3 or self._options.to_shim
         return for_all or not _FINAL_MODULE.search(code_of(module))
 
     def _symbol(

@@ -8,11 +8,11 @@ from typing import Callable, Optional, TypeVar
 
 import libcst as cst
 
-from ..model import ALONE, Group, Options, Surroundings, Target
+from ..model import ALONE, Group, Options, Surroundings
 from .places import Branch, Place, Places, Reference, code_of, imports_of
 from .qualified_names import Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
-from .tree import ancestors, root_name
+from .tree import ancestors, is_stored, root_name
 
 __all__ = ["Program"]
 
@@ -74,7 +74,7 @@ class Program:
 
     def goes_to_shim(self, group: Group) -> bool:
         """Whether the symbols of a group go to the shim, and not to the final API."""
-        return self.options.target is Target.SHIM or group in self.on_shim
+        return self.options.to_shim or group in self.on_shim
 
     def with_on_shim(
         self, groups: Iterable[Group], notes: Optional[Mapping[cst.CSTNode, object]] = None
@@ -97,6 +97,10 @@ class Program:
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The ancestors of `node`, the nearest first."""
         return ancestors(node, self.parents)
+
+    def is_stored(self, node: cst.CSTNode) -> bool:
+        """Whether any statement assigns to `node`, or deletes it."""
+        return is_stored(node, self.parents)
 
     def is_read_elsewhere(self, scope: Scope, name: str) -> bool:
         """Whether other files of the run may read the variable `name` of `scope`."""

@@ -14,7 +14,6 @@ import libcst as cst
 
 from .program import Program
 from .scopes import Binding
-from .tree import is_stored
 
 __all__ = ["bindings_of", "class_around", "class_named", "only_binding", "sources_of"]
 
@@ -86,7 +85,7 @@ def _stored_on_self(program: Program, node: cst.Attribute) -> Iterator[cst.CSTNo
         for binding in scope.bindings.get(name, ()) if scope.node is owner else ():
             yield binding.node if binding.value is None else binding.value
     for attribute in program.attributes(name):
-        if is_stored(attribute, program.parents):
+        if program.is_stored(attribute):
             parent = program.parents.get(attribute)
             if isinstance(parent, cst.AssignTarget):
                 parent = program.parents.get(parent)

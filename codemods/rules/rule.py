@@ -5,6 +5,7 @@ What every rule needs can be imported from here.
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +55,7 @@ class Example(NamedTuple):
         return Options(target=self.target, keras=self.keras, unsafe=self.unsafe)
 
 
+@functools.lru_cache(maxsize=None)
 def examples(text: str) -> tuple[Example, ...]:
     """The examples in a text: for each, `# ` and its id, then its source as a diff.
 
@@ -90,7 +92,7 @@ class Rule(NamedTuple):
       codes: `{"LS101": "one line of words"}`; a code never changes its meaning.
       summary: one line for `tf-lossscale rules`.
       upstream: the release note or change that makes the rule necessary (a link or a citation).
-      examples: no-ops first, then rewrites.
+      cases: the text of its examples, no-ops first, then rewrites; see `examples`.
       check: yields the rule's proposals for one program (a file, or the cells of a notebook). For a
         rule about a symbol of the shim, it is called where the symbol goes to the final API;
         elsewhere the symbol is renamed, whatever the place.
@@ -103,12 +105,17 @@ class Rule(NamedTuple):
     codes: Mapping[str, str]
     summary: str
     upstream: str
-    examples: tuple[Example, ...]
+    cases: str
     check: Optional[_Check] = None
     reports: Optional[_Check] = None
     slug: str = ""
     docstring: str = ""
     family: str = ""
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The examples of the rule."""
+        return examples(self.cases)
 
     @property
     def code(self) -> str:

@@ -10,16 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from tf_lossscale._paths import SYMBOLS
 
-from ..model import Group, Safety, Target
+from ..model import Group, Safety
 from ..resolve.classes import is_written_for_keras_3
 from ..resolve.legacy_symbols import Family, legacy_of, root_of
 from ..resolve.mentions import names_bound
 from ..resolve.places import Reference
 from ..resolve.program import Program
-from ..resolve.tree import is_stored
 from ..rewrite.arguments import has_loss_scale
-from ..rewrite.proposal import Proposal, shim_path
-from .findings import needs_shim, report, safe, shown_path
+from ..rewrite.proposal import Proposal, shim_path, shown_path
 
 __all__ = ["RENAMED", "needs_of_exports", "notes", "renames", "replaced", "to_shim"]
 
@@ -55,7 +53,7 @@ _GROUPS = {
 def renames(program: Program, code: str) -> Iterator[Proposal]:
     """The renames of the symbols of one rule."""
     for reference in program.references_to(code):
-        if reference.legacy.is_on_shim and program.options.target is Target.SHIM:
+        if reference.legacy.is_on_shim and program.options.to_shim:
             continue
         if reference.legacy.family is not Family.FINAL or _leaves_final(program, reference):
             yield _renamed_to_shim(program, reference)
@@ -67,7 +65,7 @@ def _leaves_final(program: Program, reference: Reference) -> bool:
     LS304 repairs a call with a loss scale, but on the way to the final API only.
     """
     call = program.call_of(reference.node)
-    if call is not None and has_loss_scale(call) and program.options.target is Target.FINAL:
+    if call is not None and has_loss_scale(call) and not program.options.to_shim:
         return False
     return reference.legacy.root != "tf_keras" and not is_written_for_keras_3(program)
 
@@ -76,10 +74,10 @@ def _renamed_to_shim(program: Program, reference: Reference) -> Proposal:
     decides = program.notes.get(reference.node)
     note = because(decides) if isinstance(decides, Proposal) else ""
     if reference.legacy.is_on_shim:
-        return safe(
+        return Proposal.safe(
             reference, f"stays on the shim; {note}" if note else "stays on the shim"
         )._replace(stays=True)
-    if program.options.target is Target.SHIM:
+    if program.options.to_shim:
         is_cross_shard = reference.legacy.family is Family.CROSS_SHARD
         note = _EVERYWHERE if is_cross_shard else _SAME
     return to_shim(program, reference, note)
@@ -94,8 +92,8 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
     """
     for reference in program.references_to(code):
         legacy = reference.legacy
-        if is_stored(reference.node, program.parents) and not legacy.is_final_path:
-            yield needs_shim(reference, _ELSE)
+        if program.is_stored(reference.node) and not legacy.is_final_path:
+            yield Proposal.needs_shim(reference, _ELSE)
         if reference.scope is not program.scopes.module_scope:
             continue
         for name in names_bound(program, reference):
@@ -105,14 +103,14 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
             elif legacy.group in _KERAS and not program.loads_of(reference.scope, name):
                 why = _UNREAD.format(name)
             if why and not legacy.is_final_path:
-                yield needs_shim(reference, why)
+                yield Proposal.needs_shim(reference, why)
 
 
 def replaced(program: Program, code: str) -> Iterator[Proposal]:
     """Reports the places that put something else in the place of a symbol."""
     for reference in program.references_to(code):
-        if is_stored(reference.node, program.parents):
-            yield report(reference.node, code, reference.legacy.name, _REPLACED)
+        if program.is_stored(reference.node):
+            yield Proposal.report(reference.node, code, reference.legacy.name, _REPLACED)
 
 
 def because(decides: Proposal) -> str:
@@ -143,8 +141,10 @@ def to_shim(program: Program, reference: Reference, why: str) -> Proposal:
     """The rename of one reference to its twin in the shim."""
     path = shim_path(reference)
     if reference.legacy.root == "keras" and not program.cached(_imports_tensorflow):
-        return safe(reference, _BACKEND, path=path)._replace(outcome=Safety.UNSAFE)
-    return safe(reference, f"use {shown_path(path)}" + (f"; {why}" if why else ""), path=path)
+        return Proposal.safe(reference, _BACKEND, path=path)._replace(outcome=Safety.UNSAFE)
+    return Proposal.safe(
+        reference, f"use {shown_path(path)}" + (f"; {why}" if why else ""), path=path
+    )
 
 
 def _imports_tensorflow(program: Program) -> bool:

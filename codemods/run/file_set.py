@@ -7,7 +7,7 @@ from typing import Callable
 
 from ..files import atomic_write
 from ..files.discover import Candidate
-from ..model import FileFacts, FileResult, Group, Target, with_followers
+from ..model import FileFacts, FileResult, Group, with_followers
 from .limits import Limits
 from .pool import process_all
 from .process_file import finished
@@ -47,7 +47,7 @@ class FileSet:
         self._connected: list[list[str]] = []
         reals = sorted({one.real for one in candidates})
         shares = set(reals) if len(reals) > 1 else set()
-        if plan.options.target is Target.FINAL:
+        if not plan.options.to_shim:
             self._connected = [one for one in self._programs.split(reals) if len(one) > 1]
             shares = {real for program in self._connected for real in program}
         around = {real: self._programs.around(real, real in shares) for real in reals}

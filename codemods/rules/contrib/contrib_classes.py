@@ -24,8 +24,7 @@ from ...model import Group
 from ...resolve.places import Reference
 from ...rewrite.arguments import constant, matched, renamed_arguments
 from ...rewrite.proposal import V1
-from ..findings import needs_shim, unsafe
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -90,11 +89,11 @@ def check(program: Program) -> Iterator[Proposal]:
         if reference.legacy.is_on_shim and not program.options.unsafe:
             continue
         if twin is None or not program.cached(_all_have_twins):
-            yield needs_shim(reference, _NO_TWIN if program.options.unsafe else _ON_SHIM)
+            yield Proposal.needs_shim(reference, _NO_TWIN if program.options.unsafe else _ON_SHIM)
         else:
             edits = ((call, renamed_arguments(twin.renames)),) if call is not None else ()
             path = f"{V1}.mixed_precision.{twin.name}"
-            yield unsafe(reference, twin.caveat, path=path, edits=edits)
+            yield Proposal.unsafe(reference, twin.caveat, path=path, edits=edits)
 
 
 def _all_have_twins(program: Program) -> bool:
@@ -137,7 +136,7 @@ RULE = Rule(
     summary="tf.contrib.mixed_precision to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
-    examples=examples("""
+    cases="""
         # not from another library
           from mindspore import FixedLossScaleManager
           from npu_bridge.npu_init import ExponentialUpdateLossScaleManager
@@ -157,5 +156,5 @@ RULE = Rule(
         -     return tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
         +         manager = tfls.contrib.mixed_precision.FixedLossScaleManager(scale)
         +     return tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-    """),
+    """,
 )

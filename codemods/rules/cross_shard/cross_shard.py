@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...rewrite.proposal import V1
-from ..findings import moved, safe, unsafe
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -34,12 +33,12 @@ def check(program: Program) -> Iterator[Proposal]:
         path = f"{V1}.tpu.{name}"
         if reference.legacy.is_on_shim and program.options.unsafe:
             caveat = f"{_NEEDS_TPU}; the shim's also runs on GPUs and CPUs"
-            yield unsafe(reference, caveat, path=path)
+            yield Proposal.unsafe(reference, caveat, path=path)
         elif reference.legacy.is_on_shim:
-            yield safe(reference, _ON_SHIM.format(name))._replace(stays=True)
+            yield Proposal.safe(reference, _ON_SHIM.format(name))._replace(stays=True)
         else:
-            made = moved(program, reference, path, _TPU_ONLY)
-            yield made or safe(reference, _TPU_ONLY)._replace(stays=True)
+            made = Proposal.moved(reference, path, _TPU_ONLY)
+            yield made or Proposal.safe(reference, _TPU_ONLY)._replace(stays=True)
 
 
 RULE = Rule(
@@ -47,7 +46,7 @@ RULE = Rule(
     summary="CrossShardOptimizer and cross_replica_sum to tf.compat.v1.tpu",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
-    examples=examples("""
+    cases="""
         # not a function that the program defines
           import tensorflow as tf
 
@@ -67,5 +66,5 @@ RULE = Rule(
         -     total = tpu_ops.cross_replica_sum(total)
         +     optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
         +     total = tpu.cross_replica_sum(total)
-    """),
+    """,
 )

@@ -16,9 +16,8 @@ from ...resolve.legacy_symbols import DISTINCTIVE
 from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
 from ...resolve.places import Reference
 from ...resolve.program import Program
-from ...resolve.tree import is_stored, last_name, walk
+from ...resolve.tree import last_name, walk
 from ...rewrite.proposal import Proposal
-from ..findings import report
 
 __all__ = ["missed_by_tests", "reports_of_class", "tests_compiled"]
 
@@ -48,20 +47,20 @@ def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
     for reference in program.references_to(code):
         for name in names_bound(program, reference):
             if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
-                yield report(reference.node, code, _NAME, _COMPARED.format(name))
+                yield Proposal.report(reference.node, code, _NAME, _COMPARED.format(name))
     nodes = [one.node for one in program.references if one.legacy.rule == code]
     if code == "LS401":  # also where the shim's final class is there already
         nodes += [node for node, name in program.migrated if name == _NAME]
     for node in nodes:
         guidance = _guidance(program, node)
         if guidance:
-            yield report(node, code, _NAME, guidance)
+            yield Proposal.report(node, code, _NAME, guidance)
 
 
 def _guidance(program: Program, node: cst.CSTNode) -> str:
     parent = program.parents.get(node)
     if isinstance(parent, cst.Attribute):
-        return _PATCHED if is_stored(parent, program.parents) else ""
+        return _PATCHED if program.is_stored(parent) else ""
     if isinstance(parent, cst.Arg):
         call = program.parents.get(parent)
         name = last_name(call.func) if isinstance(call, cst.Call) else ""
@@ -93,7 +92,7 @@ def missed_by_tests(program: Program) -> Iterator[Proposal]:
         node = reference.node
         is_known = node in in_branches or _tests_final(program, node)
         if not is_known and _is_tested(program, reference):
-            yield report(node, "LS301", _NAME, _TESTS_BOTH)
+            yield Proposal.report(node, "LS301", _NAME, _TESTS_BOTH)
             return
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Target
 from ...resolve.classes import (
     is_configuration,
     is_loss_scale_optimizer,
@@ -21,10 +20,9 @@ from ...resolve.classes import (
     sets_policy,
 )
 from ...resolve.guards import depends_on_version
-from ...resolve.tree import is_stored, walk
+from ...resolve.tree import walk
 from ...resolve.values import sources_of
-from ..findings import report
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -42,7 +40,7 @@ _MESSAGE = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports the first use in a file that no test of the optimizer guards."""
-    if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
+    if not program.options.for_keras_3 and not program.options.to_shim:
         return
     if program.cached(_compiles_wrapped):
         return
@@ -52,7 +50,7 @@ def check(program: Program) -> Iterator[Proposal]:
             is_call = program.call_of(attribute) is not None
             if is_call is (name == _SCALE) or _is_guarded(program, attribute):
                 continue  # LS302 reports calls of the scale
-            if is_stored(attribute, program.parents):
+            if program.is_stored(attribute):
                 continue
             if name == _SCALE and not _may_scale(program, attribute.value):
                 continue
@@ -61,7 +59,7 @@ def check(program: Program) -> Iterator[Proposal]:
     if found:
         names = ", ".join(dict.fromkeys(one.attr.value for one in found))
         symbol = f"LossScaleOptimizer.{found[0].attr.value}"
-        yield report(found[0], "LS406", symbol, _MESSAGE.format(names))
+        yield Proposal.report(found[0], "LS406", symbol, _MESSAGE.format(names))
 
 
 def _may_scale(program: Program, node: cst.BaseExpression) -> bool:
@@ -89,7 +87,7 @@ def _is_compiled(program: Program, node: cst.CSTNode) -> bool:
     owners = [one for one in sources_of(program, node.value) if isinstance(one, cst.Call)]
     if owners and all(_CHECKPOINT in program.code(one.func) for one in owners):
         return False  # as in TensorSpeech/TensorFlowTTS
-    return not any(is_stored(one, program.parents) for one in program.attributes(_COMPILED))
+    return not any(program.is_stored(one) for one in program.attributes(_COMPILED))
 
 
 def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
@@ -121,7 +119,7 @@ RULE = Rule(
     summary="Keras 2's methods of a compiled optimizer, reported for Keras 3",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
-    examples=examples("""
+    cases="""
         # not on Keras 2
           import tensorflow as tf
 
@@ -136,5 +134,5 @@ RULE = Rule(
           class Scaled(tf.keras.Model):
               def train_step(self, data):
                   return self.optimizer.get_scaled_loss(self.loss_of(data))
-    """),
+    """,
 )

@@ -22,7 +22,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Target
 from ...resolve.classes import (
     inherits,
     is_loss_scale_optimizer,
@@ -32,10 +31,8 @@ from ...resolve.classes import (
     may_inherit,
 )
 from ...resolve.mentions import accesses
-from ...resolve.tree import is_stored
 from ...resolve.values import class_named
-from ..findings import report
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -63,17 +60,19 @@ _OVERRIDDEN = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports steps without scaling, tests for the methods, and overrides of them."""
-    if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
+    if not program.options.for_keras_3 and not program.options.to_shim:
         return
     if not any(program.attributes(name) for name in (*_SCALING, *_OF_OLDER)):
         for attribute in program.attributes("apply_gradients"):
             call = program.call_of(attribute)
             is_known = call is not None and is_loss_scale_optimizer(program, attribute.value)
             if call is not None and is_known and not is_written_for_keras_3(program):
-                yield report(call, "LS403", "LossScaleOptimizer.apply_gradients", _UNSCALED)
+                yield Proposal.report(
+                    call, "LS403", "LossScaleOptimizer.apply_gradients", _UNSCALED
+                )
     for call, name in accesses(program, _SCALING):
         if not is_made_here(program, call.args[0].value) and not _makes_all(program):
-            yield report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
+            yield Proposal.report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
     for scope in program.scopes.all:
         owner = scope.node
         if not isinstance(owner, cst.ClassDef):
@@ -83,12 +82,14 @@ def check(program: Program) -> Iterator[Proposal]:
         names = {name for one in program.scopes.all if one.node in classes for name in one.bindings}
         may_wrap = may_inherit(program, owner) and not names.isdisjoint(_SCALING)
         if not names.isdisjoint(_STEPS) and (may_wrap or inherits(program, owner)):
-            yield report(owner.name, "LS405", owner.name.value, _overridden(names))
+            yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
     for name in _SCALING:
         for attribute in program.attributes(name):
             is_own = isinstance(attribute.value, cst.Name) and attribute.value.value == "self"
-            if is_stored(attribute, program.parents) and not is_own:
-                yield report(attribute, "LS405", f"LossScaleOptimizer.{name}", _overridden({name}))
+            if program.is_stored(attribute) and not is_own:
+                yield Proposal.report(
+                    attribute, "LS405", f"LossScaleOptimizer.{name}", _overridden({name})
+                )
 
 
 def _makes_all(program: Program) -> bool:
@@ -115,7 +116,7 @@ RULE = Rule(
     summary="methods that mean something else on Keras 3, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
-    examples=examples("""
+    cases="""
         # not on Keras 2
           import tensorflow as tf
 
@@ -135,5 +136,5 @@ RULE = Rule(
           class Logging(LossScaleOptimizer):
               def get_scaled_loss(self, loss):
                   return super().get_scaled_loss(loss)
-    """),
+    """,
 )

@@ -14,12 +14,12 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Group, Target
+from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
 from ...resolve.values import sources_of
 from ...rewrite.arguments import renamed_attribute
-from ..rule import Program, Proposal, Rule, Safety, examples
+from ..rule import Program, Proposal, Rule, Safety
 from ._constructors import plan_constructors
 
 __all__ = ["INSTALLED", "RULE", "plain_loops"]
@@ -53,7 +53,7 @@ def check(program: Program) -> Iterator[Proposal]:
 def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
     """The edits at each call of the two methods; None where Keras 3's class must not be used."""
     options = program.options
-    if options.keras != 3 or not options.unsafe or options.target is Target.SHIM:
+    if options.keras != 3 or not options.unsafe or options.to_shim:
         return None
     if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or program.surroundings.makes_optimizers:
         return None
@@ -148,7 +148,7 @@ RULE = Rule(
     summary="plain loops for Keras 3's own LossScaleOptimizer (--unsafe)",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
-    examples=examples("""
+    cases="""
         # not without --unsafe
         > --keras 3
           import tensorflow as tf
@@ -170,5 +170,5 @@ RULE = Rule(
           grads = tape.gradient(loss, model.variables)
         - grads = opt.get_unscaled_gradients(grads)
           opt.apply_gradients(zip(grads, model.variables))
-    """),
+    """,
 )

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from ...resolve.classes import names_final_class, names_final_class_of_shim
 from ...resolve.mentions import Mention, mention_of, named_in_text, names_bound
 from ...resolve.places import Reference
-from ..findings import needs_shim, safe
-from ..rule import Program, Proposal, Rule, Safety, examples
+from ..rule import Program, Proposal, Rule, Safety
 from ._class_uses import missed_by_tests, reports_of_class, tests_compiled
 from ._constructors import final_class, plan_constructors
 from .keras3_plain_loop import INSTALLED, plain_loops
@@ -43,7 +42,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in program.references_to("LS301"):
         why = _why_shim(program, reference)
         if why:
-            yield needs_shim(reference, why)
+            yield Proposal.needs_shim(reference, why)
             continue
         made = _moved(program, reference)
         if loops is not None:
@@ -79,9 +78,9 @@ def _moved(program: Program, reference: Reference) -> Proposal:
         path = "tensorflow.keras.mixed_precision.LossScaleOptimizer"
     call = program.call_of(reference.node)
     if call is None:
-        return safe(reference, _TOGETHER, path=path)
+        return Proposal.safe(reference, _TOGETHER, path=path)
     plan = program.cached(plan_constructors)[call]
-    return safe(
+    return Proposal.safe(
         reference, plan.message, path=plan.path or path, edits=plan.edits, removed=plan.removed
     )
 
@@ -98,7 +97,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
     reports=reports,
-    examples=examples("""
+    cases="""
         # not the final class
           import tensorflow as tf
 
@@ -113,5 +112,5 @@ RULE = Rule(
           scale = prec.global_policy().loss_scale
         - opt = prec.LossScaleOptimizer(opt, scale)
         + opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-    """),
+    """,
 )

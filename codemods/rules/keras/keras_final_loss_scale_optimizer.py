@@ -22,13 +22,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Target
 from ...resolve.classes import is_written_for_keras_3
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...rewrite.arguments import has_loss_scale
-from ..findings import needs_shim, report, safe
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 from ..to_shim import to_shim
 from ._class_uses import reports_of_class
 from ._constructors import final_class, plan
@@ -60,7 +58,7 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(mention_of(program, reference))
         if why:
-            yield needs_shim(reference, why)
+            yield Proposal.needs_shim(reference, why)
 
 
 def reports(program: Program) -> Iterator[Proposal]:
@@ -72,20 +70,20 @@ def reports(program: Program) -> Iterator[Proposal]:
     for node, name in program.migrated:
         call = program.call_of(node)
         if name == _NAME and call is not None and has_loss_scale(call):
-            yield report(node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
+            yield Proposal.report(node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
     yield from reports_of_class(program, "LS401")
 
 
 def _repaired(program: Program, reference: Reference, call: cst.Call) -> Proposal:
     """The call with the final class's own arguments; `--to shim` edits no arguments."""
     made = plan(program, call)
-    if made.problem or program.options.target is Target.SHIM:
-        return report(reference.node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    if made.problem or program.options.to_shim:
+        return Proposal.report(reference.node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
     path = made.path or final_class(program)
     if reference.legacy.root == "tf_keras" and not made.path:
         path = ""
     message = f"{_BUG}; {made.message}"
-    repaired = safe(reference, message, path=path, edits=made.edits, removed=made.removed)
+    repaired = Proposal.safe(reference, message, path=path, edits=made.edits, removed=made.removed)
     return repaired._replace(code="LS304")
 
 
@@ -98,7 +96,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
     reports=reports,
-    examples=examples("""
+    cases="""
         # not on Keras 2
           import tensorflow as tf
 
@@ -120,5 +118,5 @@ RULE = Rule(
         - opt = mixed_precision.LossScaleOptimizer(opt, loss_scale=128.0)
         + opt = mixed_precision.LossScaleOptimizer(opt)
         + opt = mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=128.0)
-    """),
+    """,
 )

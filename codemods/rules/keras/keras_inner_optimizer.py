@@ -27,11 +27,10 @@ from ...resolve.classes import (
     may_be_loss_scale_optimizer,
 )
 from ...resolve.mentions import accesses
-from ...resolve.tree import is_stored, string_of
+from ...resolve.tree import string_of
 from ...resolve.values import sources_of
 from ...rewrite.arguments import renamed_attribute
-from ..findings import place_needs_shim, report
-from ..rule import Program, Proposal, Rule, Safety, examples
+from ..rule import Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -72,7 +71,7 @@ def check(program: Program) -> Iterator[Proposal]:
         is_private = name.startswith("_") and not name.startswith("__")
         for attribute in program.attributes(name) if is_private or name in _CONFIGS else ():
             is_certain = is_loss_scale_optimizer(program, attribute.value)
-            if name == "_optimizer" and is_certain and not is_stored(attribute, program.parents):
+            if name == "_optimizer" and is_certain and not program.is_stored(attribute):
                 symbol = "LossScaleOptimizer._optimizer"
                 made = Proposal(attribute, "LS303", symbol, Safety.SAFE, _PUBLIC)
                 edits = ((attribute, renamed_attribute("inner_optimizer")),)
@@ -97,7 +96,7 @@ def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:
     """Each place that sets a hyperparameter of what is or may be a wrapper."""
     for name in _HYPERPARAMETERS:
         for attribute in program.attributes(name):
-            if is_stored(attribute, program.parents) and _is_wrapper(program, attribute.value):
+            if program.is_stored(attribute) and _is_wrapper(program, attribute.value):
                 yield attribute, name
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "setattr"]
     for call in filter(None, calls):
@@ -145,12 +144,12 @@ def reports(program: Program) -> Iterator[Proposal]:
     found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
     for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
         if is_loss_scale_optimizer(program, owner):
-            yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
+            yield Proposal.report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
 
 
 def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:
     code, symbol = "LS303" if name == "_optimizer" else "LS305", f"LossScaleOptimizer.{name}"
-    return place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, why.format(name))
+    return Proposal.place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, why.format(name))
 
 
 RULE = Rule(
@@ -162,7 +161,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
     reports=reports,
-    examples=examples("""
+    cases="""
         # not a loop that unwraps any optimizer
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
@@ -179,5 +178,5 @@ RULE = Rule(
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
           opt.momentum = 0.5
-    """),
+    """,
 )

@@ -14,14 +14,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Target
+from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.mentions import names_assigned
 from ...resolve.tree import last_name
 from ...resolve.values import bindings_of
-from ..findings import report
-from ..rule import Program, Proposal, Rule, Safety, examples
+from ..rule import Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -66,16 +65,16 @@ def check(program: Program) -> Iterator[Proposal]:
             if _is_used_as_loss_scale(program, attribute) and may_be_loss_scale_optimizer(
                 program, attribute.value
             ):
-                yield report(attribute, "LS302", _SYMBOL, _OBJECT)
+                yield Proposal.report(attribute, "LS302", _SYMBOL, _OBJECT)
         elif _is_plain(program, call) and is_loss_scale_optimizer(program, attribute.value):
-            if program.options.target is Target.SHIM and _is_kept(program, call):
-                yield report(call, "LS302", _SYMBOL, _KEPT.format(program.code(attribute)))
+            if program.options.to_shim and _is_kept(program, call):
+                yield Proposal.report(call, "LS302", _SYMBOL, _KEPT.format(program.code(attribute)))
                 continue
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
             yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
         elif may_be_loss_scale_optimizer(program, attribute.value):
-            yield report(call, "LS302", _SYMBOL, _PERHAPS)
+            yield Proposal.report(call, "LS302", _SYMBOL, _PERHAPS)
 
 
 def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
@@ -148,7 +147,7 @@ RULE = Rule(
     summary="optimizer.loss_scale() to optimizer.loss_scale",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
-    examples=examples("""
+    cases="""
         # not where the optimizer may be of another class
         > manual: TypeError
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -168,5 +167,5 @@ RULE = Rule(
           def log():
         -     print(float(opt.loss_scale()))
         +     print(float(opt.loss_scale))
-    """),
+    """,
 )

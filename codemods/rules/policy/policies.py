@@ -30,8 +30,7 @@ from ...resolve.tree import string_of
 from ...rewrite.arguments import constant, matched, renamed_arguments
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import FINAL
-from ..findings import moved, needs_shim, report, safe
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -75,10 +74,10 @@ def check(program: Program) -> Iterator[Proposal]:
         call = program.call_of(reference.node) if is_class else None
         why = _why_shim(program, reference, call) if is_class else ""
         if why:
-            yield needs_shim(reference, why)
+            yield Proposal.needs_shim(reference, why)
             continue
         _, name, words = _NAMES[reference.legacy.name]
-        made = moved(program, reference, f"{FINAL}.{name}", words)
+        made = Proposal.moved(reference, f"{FINAL}.{name}", words)
         if made is not None and call is not None and len(call.args) > 1:
             made = made._replace(message=_DROPPED, edits=((call, _WITHOUT_SCALE),))
         if made is not None:
@@ -93,12 +92,14 @@ def _layer_policy(program: Program, reference: Reference) -> Proposal:
     call = program.call_of(reference.node)
     found = matched(call, ("layer",)) if call is not None and not comments_in(call) else None
     if call is not None and found and isinstance(found["layer"].value, _SIMPLE):
-        return safe(reference, _ATTRIBUTE, edits=((call, _attribute),), removed=(reference,))
+        return Proposal.safe(
+            reference, _ATTRIBUTE, edits=((call, _attribute),), removed=(reference,)
+        )
     names = names_bound(program, reference)
     is_exported = any(string_of(one) in names for one in program.scopes.strings)  # in `__all__`
     if mention_of(program, reference) is Mention.IMPORT and not is_exported:
-        return safe(reference, _ATTRIBUTE, removed=(reference,))
-    return needs_shim(reference, _PASSED)
+        return Proposal.safe(reference, _ATTRIBUTE, removed=(reference,))
+    return Proposal.needs_shim(reference, _PASSED)
 
 
 def _attribute(node: cst.CSTNode) -> object:
@@ -133,7 +134,7 @@ def reports(program: Program) -> Iterator[Proposal]:
             guidance = _NONE
         if guidance:
             symbol = "Policy" if name == "Policy" else "set_policy"
-            yield report(call, _NAMES[name][0], symbol, guidance)
+            yield Proposal.report(call, _NAMES[name][0], symbol, guidance)
 
 
 def _is_removed(name: str) -> bool:
@@ -167,7 +168,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
     reports=reports,
-    examples=examples("""
+    cases="""
         # not the final API, nor another object's set_policy
           from tensorflow.keras import mixed_precision
 
@@ -193,5 +194,5 @@ RULE = Rule(
         - print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
         + print(model.dtype_policy.name, layer.dtype_policy.name)
         + print(model.layers[0].dtype_policy)
-    """),
+    """,
 )

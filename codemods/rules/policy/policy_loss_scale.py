@@ -12,12 +12,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Target
+from ...model import Group
 from ...resolve.mentions import accesses
 from ...resolve.tree import last_name
 from ...resolve.values import sources_of
-from ..findings import place_needs_shim, report
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -29,7 +28,7 @@ _PERHAPS = f"if this is a Keras policy: {_MESSAGE}"
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each read on what is certainly a policy, or is called one."""
-    if program.options.target is Target.SHIM:
+    if program.options.to_shim:
         return
     policies = [one.legacy for one in program.references if one.legacy.is_policy]
     is_experimental = any(legacy.rule for legacy in policies)
@@ -37,8 +36,8 @@ def check(program: Program) -> Iterator[Proposal]:
         is_certain = _is_policy(program, receiver)
         if is_certain or (is_experimental and "policy" in last_name(receiver).lower()):
             if is_experimental and not program.goes_to_shim(Group.POLICIES):
-                yield place_needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
-            yield report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
+                yield Proposal.place_needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
+            yield Proposal.report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
 
 
 def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
@@ -62,7 +61,7 @@ RULE = Rule(
     summary="policy.loss_scale, which was removed, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
-    examples=examples("""
+    cases="""
         # not a hyperparameter with the same name
           from tensorflow.keras import mixed_precision
 
@@ -74,5 +73,5 @@ RULE = Rule(
 
           policy = mixed_precision.global_policy()
           print(policy.loss_scale)
-    """),
+    """,
 )

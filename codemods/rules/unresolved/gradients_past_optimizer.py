@@ -13,8 +13,7 @@ import libcst as cst
 
 from ...resolve.legacy_symbols import root_of
 from ...resolve.values import sources_of
-from ..findings import report
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -36,7 +35,7 @@ def check(program: Program) -> Iterator[Proposal]:
         is_ours = bool(roots) and all(root and root.rest == "gradients" for root in roots)
         is_called = program.call_of(attribute) is not None
         if is_ours and is_called and _function(program, attribute) in functions:
-            yield report(attribute, "LS907", "tf.gradients", _MESSAGE)
+            yield Proposal.report(attribute, "LS907", "tf.gradients", _MESSAGE)
 
 
 def _function(program: Program, node: cst.CSTNode) -> object:
@@ -55,7 +54,7 @@ RULE = Rule(
     summary="gradients that are never scaled, reported",
     upstream="https://github.com/tensorflow/tensorflow/pull/23244",
     check=check,
-    examples=examples("""
+    cases="""
         # not in another function
           import tensorflow.compat.v1 as tf
 
@@ -74,5 +73,5 @@ RULE = Rule(
               opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
               gradients = tf.gradients(loss, variables)
               return opt.apply_gradients(list(zip(gradients, variables)))
-    """),
+    """,
 )

@@ -17,9 +17,8 @@ from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_
 from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
-from ...rewrite.proposal import SHIM
-from ..findings import needs_of_place, report, shown_path
-from ..rule import Program, Proposal, Rule, Safety, examples
+from ...rewrite.proposal import SHIM, needs_of_place, shown_path
+from ..rule import Program, Proposal, Rule, Safety
 
 __all__ = ["RULE", "is_whole"]
 
@@ -54,14 +53,14 @@ def check(program: Program) -> Iterator[Proposal]:
         parent = program.parents.get(use.node)
         name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
         if is_whole(program, use.path) and name and not name.startswith("__"):
-            yield report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
+            yield Proposal.report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
         elif is_whole(program, use.path) and not _is_followed(program, use):
             yield from needs_of_place(program, use, "LS909", _VALUE)
             yield _to_shim(program, use)
         elif _is_legacy_on_shim(program, use) and not name and not _is_followed(program, use):
             yield from needs_of_place(program, use, "LS909", _VALUE)
         elif _is_passed(program, use) and not name:
-            yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
+            yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
 
 
@@ -126,13 +125,13 @@ def _imports(program: Program) -> Iterator[Proposal]:
             reads = [one.node for one in program.places() if one.root is not None]
             if not any(program.code(one).startswith(path) for one in reads):
                 version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
-                yield report(alias, "LS909", path, _LEFT.format(version))
+                yield Proposal.report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
         is_known = legacy_of(path) is not None or namespace_of(path) is not None
         if is_known or not is_whole(program, module):
             continue
         if not depends_on_version(program, alias):
-            yield report(alias, "LS909", name, _ABSENT.format(module))
+            yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
 
 
 RULE = Rule(
@@ -140,7 +139,7 @@ RULE = Rule(
     summary="legacy modules used as values",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
-    examples=examples("""
+    cases="""
         # an import of a name that the module never had
         > manual: no such name
           from tensorflow.keras.mixed_precision.experimental import DynamicLossScale
@@ -151,5 +150,5 @@ RULE = Rule(
 
         - setup(tf.keras.mixed_precision.experimental)
         + setup(tfls.keras.mixed_precision.experimental)
-    """),
+    """,
 )

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, examples
+from ..rule import Rule
 
 __all__ = ["RULE"]
 
@@ -19,7 +19,7 @@ RULE = Rule(
     },
     summary="unused suppressions, and lines of notebooks that are not Python, reported",
     upstream="https://ipython.readthedocs.io/en/stable/interactive/magics.html",
-    examples=examples("""
+    cases="""
         # not a comment that suppresses a finding, nor one that looks like a magic line
           import tensorflow as tf
 
@@ -31,5 +31,5 @@ RULE = Rule(
           import tensorflow as tf
 
           opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
-    """),
+    """,
 )

@@ -21,13 +21,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Target
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.mentions import names_assigned
 from ...resolve.tree import last_name, string_of, walk
 from ...rewrite.proposal import is_renamed
-from ..findings import report
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -88,7 +86,7 @@ def check(program: Program) -> Iterator[Proposal]:
         path = completed or _path_in(program, string)
         if path:
             code = "LS902" if completed else "LS912"
-            yield report(string, code, path.rpartition(".")[2], _PATH.format(path))
+            yield Proposal.report(string, code, path.rpartition(".")[2], _PATH.format(path))
 
 
 def _tensors(program: Program) -> Iterator[Proposal]:
@@ -101,12 +99,12 @@ def _tensors(program: Program) -> Iterator[Proposal]:
         for string in program.scopes.strings:
             named = _TENSOR.search(string.value)
             if named is not None:
-                yield report(string, "LS905", named[1], _FETCHED)
+                yield Proposal.report(string, "LS905", named[1], _FETCHED)
 
 
 def _class_names(program: Program) -> Iterator[Proposal]:
     """The expressions with such a name, also through a variable, that read a class's name."""
-    to_shim = program.options.target is Target.SHIM
+    to_shim = program.options.to_shim
     for string in program.scopes.strings:
         name = string_of(string) if _NAME in string.value else None
         if name is not None and (_CLASS.fullmatch(name) or (name == _OF_V1 and not to_shim)):
@@ -115,7 +113,7 @@ def _class_names(program: Program) -> Iterator[Proposal]:
                 asking = (one for one in program.ancestors(node) if isinstance(one, _ASKING))
                 place = next((one for one in asking if _ASKED.search(program.code(one))), None)
                 if place is not None:
-                    yield report(place, "LS906", "__name__", _COMPARED)
+                    yield Proposal.report(place, "LS906", "__name__", _COMPARED)
                     break
 
 
@@ -213,7 +211,7 @@ RULE = Rule(
     summary="tensors, classes and paths that strings name, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
-    examples=examples('''
+    cases='''
         # not documentation, messages and help texts
           """tf.keras.mixed_precision.experimental.Policy is deprecated."""
           import logging
@@ -236,5 +234,5 @@ RULE = Rule(
 
           if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
               opt = opt.inner_optimizer
-    '''),
+    ''',
 )

@@ -27,8 +27,7 @@ from ...resolve.classes import is_made_here, may_compile
 from ...resolve.mentions import compares_type, tested_object
 from ...resolve.places import Unclear
 from ...rewrite.proposal import SHIM
-from ..findings import place_needs_shim, report
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -68,7 +67,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for (why, through, _), places in found.items():
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)
-        made = report(places[0].node, _CODES[why], places[0].name, message)
+        made = Proposal.report(places[0].node, _CODES[why], places[0].name, message)
         if why == "re-export":
             made = made._replace(through=tuple(dict.fromkeys(map(_path, places))))
         yield made
@@ -92,14 +91,14 @@ def _needs(program: Program) -> Iterator[Proposal]:
     for scope in program.scopes.all:
         for star, path in scope.stars:
             if path == _ON_SHIM and not program.goes_to_shim(Group.CONTRIB):
-                yield place_needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)
+                yield Proposal.place_needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)
     unclear = [(one.node, legacy) for one in program.unclear for legacy in one.legacy]
     several = [(node, legacy) for node, legacy in unclear if legacy.rule]
     if not any(branch.has_final for branch in program.guards):
         several += [(one.node, one.legacy) for one in program.guarded]
     for node, legacy in several:
         if not program.goes_to_shim(legacy.group):
-            yield place_needs_shim(node, "LS904", legacy.name, legacy.group, _SEVERAL)
+            yield Proposal.place_needs_shim(node, "LS904", legacy.name, legacy.group, _SEVERAL)
 
 
 def _tests(program: Program) -> Iterator[Proposal]:
@@ -108,10 +107,10 @@ def _tests(program: Program) -> Iterator[Proposal]:
             continue
         tested = tested_object(program, unclear.node)
         if compares_type(program, unclear.node):
-            yield report(unclear.node, "LS903", unclear.name, _EXACT)
+            yield Proposal.report(unclear.node, "LS903", unclear.name, _EXACT)
         elif tested is not None and may_compile(program) and not is_made_here(program, tested):
             message = _TESTED.format(program.code(unclear.node))
-            yield report(unclear.node, "LS903", unclear.name, message)
+            yield Proposal.report(unclear.node, "LS903", unclear.name, message)
 
 
 RULE = Rule(
@@ -124,7 +123,7 @@ RULE = Rule(
     summary="names whose origin cannot be resolved, reported",
     upstream="https://github.com/tensorflow/tensor2tensor/blob/master/tensor2tensor/utils/contrib.py",
     check=check,
-    examples=examples("""
+    cases="""
         # not from a library with its own class
           from npu_bridge.npu_init import *
           from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
@@ -143,5 +142,5 @@ RULE = Rule(
           from lingvo import compat as tf
 
           y = tf.tpu.cross_replica_sum(x)
-    """),
+    """,
 )

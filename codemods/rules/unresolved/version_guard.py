@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from ...resolve.legacy_symbols import namespace_of
 from ...resolve.places import NamespaceUse, Place
 from ...resolve.tree import root_name
-from ..findings import needs_of_place, report, symbol_of
-from ..rule import Program, Proposal, Rule, examples
+from ...rewrite.proposal import needs_of_place, symbol_of
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -40,7 +40,7 @@ def check(program: Program) -> Iterator[Proposal]:
         first = branch.places[0]
         message = _IMPORTING if branch.imports else _DEAD
         message = _REMOVABLE if branch.has_final else message
-        yield report(first.node, "LS908", symbol_of(program, first), message)
+        yield Proposal.report(first.node, "LS908", symbol_of(first), message)
         for place in branch.places:
             if branch.has_final and not _is_through_alias(program, place):
                 continue  # it stays as it is
@@ -71,7 +71,7 @@ RULE = Rule(
     summary="branches that only some TensorFlow versions take, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
-    examples=examples("""
+    cases="""
         # not a test between two branches with the final API
           import tensorflow as tf
 
@@ -88,5 +88,5 @@ RULE = Rule(
           if tf.__version__ < "2.4":
         -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
         +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
-    """),
+    """,
 )

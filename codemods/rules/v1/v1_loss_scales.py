@@ -26,9 +26,8 @@ from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...rewrite.arguments import matched
 from ...rewrite.proposal import V1
-from ..findings import moved, needs_shim, safe
 from ..keras._constructors import plan_constructors
-from ..rule import Program, Proposal, Rule, examples
+from ..rule import Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -56,11 +55,11 @@ def check(program: Program) -> Iterator[Proposal]:
         name = reference.legacy.name
         why = _why_shim(program, reference) if name == _ENABLE else ""
         if reference in inlined:
-            yield safe(reference, _INLINED, group=Group.KERAS_OPTIMIZERS)
+            yield Proposal.safe(reference, _INLINED, group=Group.KERAS_OPTIMIZERS)
         elif why:
-            yield needs_shim(reference, why)
+            yield Proposal.needs_shim(reference, why)
         else:
-            made = moved(program, reference, f"{V1}.mixed_precision.{name}", _MESSAGE)
+            made = Proposal.moved(reference, f"{V1}.mixed_precision.{name}", _MESSAGE)
             if made is not None:
                 yield made
 
@@ -84,7 +83,7 @@ RULE = Rule(
     summary="v1 loss scales and the graph rewrite to tf.compat.v1.mixed_precision",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
-    examples=examples("""
+    cases="""
         # not at its last path
           from tensorflow.compat.v1.mixed_precision import FixedLossScale
 
@@ -113,5 +112,5 @@ RULE = Rule(
           opt = tf.keras.optimizers.Adam()
         - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         + opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-    """),
+    """,
 )
