@@ -36,6 +36,19 @@ _POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_f
 _IMPORTERS = (b"import_module", b"__import__")
 _COMPUTED = re.compile(rb"(?:import_module|__import__)\s*\(\s*(?![\s'\"])")
 _ATTRIBUTE = re.compile(rb"\.\s*([A-Za-z_]\w*)")
+_IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
+_OWN_NAMES = {
+    name: (
+        re.compile(rb"\bimport " + module + rb" as " + name + rb"\b"),
+        re.compile(rb"\bas " + name + rb"\b|\b" + name + rb"[ \t]*=[^=]"),
+        re.compile(rb"(?<![\w.])" + name + rb"(?:\s*\.\s*\w+)+"),
+    )
+    for name, module in (
+        (b"tf", rb"tensorflow(?:\.compat\.v[12])?"),
+        (b"tfls", rb"tf_lossscale"),
+    )
+}
+"""For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
@@ -175,5 +188,9 @@ def words_in(source: bytes) -> list[bytes]:
 
 
 def attributes_in(source: bytes) -> list[bytes]:
-    """The attributes that are read in a file."""
-    return _ATTRIBUTE.findall(source)
+    """The attributes that are read in a file, but for those of TensorFlow and the shim."""
+    code = _IMPORT_LINE.sub(b"", source)
+    for imported, bound, chains in _OWN_NAMES.values():
+        if len(imported.findall(source)) == len(bound.findall(source)) > 0:
+            code = chains.sub(b"", code)
+    return _ATTRIBUTE.findall(code)

@@ -109,6 +109,20 @@ def test_old_branch_stays_where_other_files_read_the_name(command_line):
     assert "a.py:4 LS908 manual" in result.findings
 
 
+def test_attributes_of_tensorflow_are_not_read_from_another_file(command_line):
+    final = "tensorflow.keras.mixed_precision"
+    files = {
+        "model.py": f"from {final} import experimental as mixed_precision\n\n"
+        "mixed_precision.set_policy('mixed_float16')\n",
+        "train.py": f"import tensorflow as tf\nfrom {final}.experimental import global_policy\n"
+        "import model\n\nscale = tf.mixed_precision.experimental.DynamicLossScale()\n"
+        "model.fit(scale, global_policy())\n",
+    }
+    result = migrate(command_line, files)
+    assert "model.py:1 LS909 safe" not in result.findings
+    assert "mixed_precision.set_global_policy" in result.sources["model.py"]
+
+
 def test_class_test_goes_to_the_final_class_if_no_file_sets_a_policy(command_line):
     files = {
         "checks.py": f"import tensorflow as tf\n\n\ndef is_scaled(opt):\n"
