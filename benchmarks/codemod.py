@@ -9,6 +9,8 @@ of TensorFlow, on the path or next to the interpreter.
 import ast
 import importlib.metadata
 import os
+import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ ROUNDS = 3
 FEW = 400
 HITS = 60
 CLEAN = 10_000
+CONNECTED = 8_000
 
 LEGACY = """
 import tensorflow as tf
@@ -60,6 +63,7 @@ def main() -> None:
         make(clean, CLEAN, hit=lambda number: False, most=8_000)
         add_scan(report, clean)
         add_jobs(report, hits)
+        add_connected(report, os.path.join(folder, "connected"))
         add_memory(report, folder)
     report.finish()
 
@@ -194,6 +198,29 @@ def add_jobs(report: harness.Report, folder: str) -> None:
         two_jobs_s=times["2"],
         ratio=times["1"] / times["2"],
         at_least=1.6,
+    )
+
+
+def add_connected(report: harness.Report, folder: str) -> None:
+    """Processor time for files that import each other, so that nearly all are one program."""
+    make(folder, CONNECTED, hit=lambda number: number % 50 == 0, most=8_000)
+    drawn = random.Random(0)
+    for number in range(CONNECTED):
+        path = os.path.join(folder, f"package_{number % 40}", f"module_{number}.py")
+        with open(path, "rb") as file:
+            source = file.read()
+        others = [drawn.randrange(CONNECTED) for _ in range(8)]
+        imports = "".join(f"from package_{each % 40} import module_{each}\n" for each in others)
+        with open(path, "wb") as file:
+            file.write(imports.encode() + source)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds([*OURS, "migrate", "--check", folder])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    report.add(
+        f"{CONNECTED} files that import each other, {CONNECTED // 50} hits",
+        processor_s_per_1000_files=1000 * used / CONNECTED,
+        at_most=3,
     )
 
 
