@@ -33,6 +33,7 @@ class Modules:
 
     def __init__(self, files: Iterable[str]) -> None:
         self._files = {file for file in files if file.endswith(".py")}
+        self._fitting = functools.lru_cache(maxsize=None)(self._find_fitting)
 
     def find(self, path: str, importer: str) -> Optional[str]:
         """The file that `path` names as a module; None if there is none, or more than one.
@@ -46,9 +47,11 @@ class Modules:
 
     def fitting(self, path: str, importer: str) -> list[str]:
         """Every file that `path` can name as a module; the arguments are those of `find`."""
+        return self._fitting(path, os.path.dirname(importer))
+
+    def _find_fitting(self, path: str, here: str) -> list[str]:
         name = path.lstrip(".")
         level = len(path) - len(name)
-        here = os.path.dirname(importer)
         for _ in range(level - 1):
             here = os.path.dirname(here)
         if level:

@@ -6,6 +6,7 @@ count, too: too many files are taken to import a module, rather than too few.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -117,9 +118,12 @@ def imports_of(module: str, lines: bytes) -> Optional[set[tuple[str, str]]]:
     module `models`, `from pkg.models import layer` gives `("pkg.models", "layer")`, and
     `import a.models.b` gives `("a.models", "")`.
     """
+    return _imports_of(stem_of(module), os.path.basename(module) == _INIT, lines)
+
+
+@functools.lru_cache(maxsize=None)  # a repository can have hundreds of modules called `utils`
+def _imports_of(word: str, is_package: bool, lines: bytes) -> Optional[set[tuple[str, str]]]:
     found: set[tuple[str, str]] = set()
-    word = stem_of(module)
-    is_package = os.path.basename(module) == _INIT
     for line in _lines(lines):
         words = _NAME.findall(line)
         if os.fsencode(word) not in words and not (is_package and _HERE in words):
