@@ -6,8 +6,10 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from json.decoder import JSONArray, JSONObject, scanstring  # type: ignore[attr-defined] # no stubs
-from json.scanner import py_make_scanner  # type: ignore[attr-defined] # no stubs
+
+# The parts of `JSONDecoder`, which alone know positions; typeshed leaves them out.
+from json.decoder import JSONArray, JSONObject, scanstring  # type: ignore[attr-defined]
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, Callable, Union
 
 from ..model import Finding, Options

@@ -57,7 +57,7 @@ class Fork:
         self.args = list(args)
         self.returncode: Optional[int] = None
         # Files, so that no program waits for a reader.
-        self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+        self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115 - closed by `communicate`
         self._texts: List[str] = []
         status = os.pipe()
         request = json.dumps({"args": self.args, "env": env, "cwd": os.getcwd()}).encode()

@@ -4,8 +4,10 @@ Each replica builds one `CollectiveReduce`, and the devices find each other by i
 machine or over the network. The operation exists in TensorFlow 1.15 to 2.21, works in Sessions and
 functions, and supports subgroups, which `tf.distribute` does not in older versions.
 
-In a Session, each sum has its own check of the workers. In functions, a step begins with one check,
-a collective that always has the same key and shape. In it, every replica contributes a row of
+Workers could not assign keys while they trace: the keys would differ as soon as one of them traces
+once more, and a key does not depend on what is summed, so a vector could be added to a scalar.
+Therefore in functions, a step begins with one check of the workers (in a Session, each sum has its
+own): a collective that always has the same key and shape. In it, every replica contributes a row of
 numbers: which line of the program calls, what for, and with which shapes. If the rows differ, every
 replica sees this, and all raise the same error. If they are equal, the sums get keys that depend
 only on their shapes. The steps of a worker run one after the other, so only one step uses these

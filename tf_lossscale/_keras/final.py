@@ -56,6 +56,8 @@ class OneKind(SameClass):
     the public class has. So the last implementation in the usual order is the one that is kept.
     """
 
+    _family: KerasFamily  # of each class
+
     def mro(cls) -> List[Any]:
         """Returns the usual order, with the last implementation in the place of the first one."""
         order = type.mro(cls)
@@ -73,7 +75,7 @@ class OneKind(SameClass):
     @property
     def __signature__(cls) -> inspect.Signature:
         # `inspect` would otherwise report the signature of `__call__`.
-        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc] # a subclass may change it
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def originals(cls) -> Iterable[Any]:
@@ -81,7 +83,7 @@ class OneKind(SameClass):
         public = vars(cls).get("_derived_from", cls)
         if "role" not in vars(public):
             return  # a user's subclass
-        own: List[KerasFamily] = [cls._family]  # type: ignore[attr-defined]
+        own = [cls._family]
         for family in loaded_families() if public is cls else own:
             # Up to TensorFlow 2.3 Keras had only the experimental class, which is both.
             if public.role == "experimental" or family.installed_final is None:

@@ -19,6 +19,7 @@ shim's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Optional
 
@@ -55,6 +56,7 @@ _WHY = {
     Mention.TEST: "in TensorFlow 2.4 to 2.8, the policies of layers are not experimental ones",
     Mention.VALUE: "the class is passed on as a value",
 }
+_REMOVED = re.compile(r"infer|.*_float32_vars\Z", re.DOTALL)
 _REMOVED_NAME = (
     "no TensorFlow since 2.4 has a policy of this name: use float32, mixed_float16 or "
     "mixed_bfloat16"
@@ -126,7 +128,7 @@ def reports(program: Program) -> Iterator[Proposal]:
             continue
         first = constant(call.args[0].value) if call.args and not call.args[0].star else None
         guidance = ""
-        if first is not None and isinstance(first[0], str) and _is_removed(first[0]):
+        if first is not None and _REMOVED.match(str(first[0])):
             guidance = _REMOVED_NAME
         elif name == "Policy" and _has_own_loss_scale(call):
             guidance = _OTHER
@@ -135,10 +137,6 @@ def reports(program: Program) -> Iterator[Proposal]:
         if guidance:
             symbol = "Policy" if name == "Policy" else "set_policy"
             yield Proposal.report(call, _NAMES[name][0], symbol, guidance)
-
-
-def _is_removed(name: str) -> bool:
-    return name.startswith("infer") or name.endswith("_float32_vars")
 
 
 def _has_own_loss_scale(call: cst.Call) -> bool:

@@ -93,7 +93,7 @@ LEFT = examples("""
     +     opt = prec.from_loss_scale(opt, scale)
           return opt, scale()
 
-    # a name that a with statement, a handler or a try block binds anew
+    # a name that a with statement or a try block rebinds
     > manual
       import tensorflow as tf
 

@@ -109,7 +109,7 @@ def test_l5_update_inside_a_replica_raises_a_clear_error():
             with strategy.scope():
                 scale = namespace.DynamicLossScale()
             with pytest.raises((AttributeError, RuntimeError), match=message[name]):
-                replicas.run(strategy, lambda: scale.update([tf.constant(1.0)]))  # noqa: B023
+                replicas.run(strategy, lambda: scale.update([tf.constant(1.0)]))  # noqa: B023 - called at once
 
 
 def test_outside_the_replicas_it_is_a_value_error(v1):
