@@ -27,12 +27,10 @@ __all__ = [
     "eagerly",
     "experimental",
     "gradient_source",
-    "inner_of",
     "is_ours",
     "kinds",
     "load",
     "make_variable",
-    "mirrored_cpus",
     "number",
     "originals",
     "ours",
@@ -269,21 +267,9 @@ def is_ours(optimizer: Any) -> bool:
     return any(cls.__module__.startswith("tf_lossscale.") for cls in type(optimizer).__mro__)
 
 
-def inner_of(optimizer: Any) -> Any:
-    return getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
-
-
 def variables_of(optimizer: Any) -> List[Any]:
     """The variables of an optimizer: a property or a method."""
     return optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-
-
-def mirrored_cpus(count: int) -> Any:
-    """A strategy over logical CPU devices, which are made only before TensorFlow starts."""
-    config = tf.config.experimental
-    devices = [config.VirtualDeviceConfiguration() for _ in range(count)]
-    config.set_virtual_device_configuration(config.list_physical_devices("CPU")[0], devices)
-    return tf.compat.v2.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(count)])
 
 
 def run_replicas(strategy: Any, function: Callable[..., Any], *args: Any) -> Any:
