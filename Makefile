@@ -3,14 +3,14 @@
 #   make demo       migrate two legacy training scripts and check that they train like the originals
 #   make check      lint, types, and the tests of the folders that differ from main, without TensorFlow
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
-#   make test-long  the property tests at full size, with thousands of programs
+#   make test-long  the property tests at full size
 #   make guides     follow the guides of the documentation from start to end, in new environments
 #   make clients    train with real packages, with TensorFlow's classes and with the shim
 #   make versions   the core of the shim's tests on every TensorFlow and Keras; prints a table
 #   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
 #   make defects    apply deliberate defects one by one and check that a test fails for each
 #   make bench      compare the shim with the originals; results in out/benchmarks
-#   make programs   regenerate the random programs after a rule has changed; record the originals
+#   make programs   migrate the programs of tests/data/programs anew, after a rule has changed
 #   make rules      regenerate the pages of the rules after one has changed
 #   make docs       build the documentation site in site/
 #   make clean      remove everything that the targets created
@@ -34,7 +34,6 @@ PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
 DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
-TOX = .venv-tox
 
 .PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu defects bench clean
 
@@ -88,12 +87,8 @@ package: $(TEST)/.ready
 	$(TEST)/bin/twine check --strict out/dist/*
 	$(TEST)/bin/python tests/package/smoke.py out/dist
 
-# Needed only when the grammar of the programs changes. Recording runs the originals, so it needs
-# Python 3.7 and 3.8.
-programs: $(TEST)/.ready $(TOX)/.ready
-	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution $(PROGRAMS)
-	for each in tf1.15-py37 tf2.3-py38 tf2.4-py38; do \
-	  $(TOX)/bin/tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
+programs: $(TEST)/.ready
+	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution
 
 # Needs Python 3.7, 3.9 and 3.12, and downloads three versions of TensorFlow.
 guides: $(TEST)/.ready
@@ -137,12 +132,6 @@ $(GPU)/.ready: setup.cfg setup.py pyproject.toml
 	$(GPU)/bin/pip install --quiet absl-py "$(GPU_TENSORFLOW)" "$(TF_KERAS)"
 	touch $@
 
-# The versions are those of tox.ini: newer ones cannot make the environment of Python 3.7.
-$(TOX)/.ready: tox.ini
-	$(call environment,$(TOX))
-	$(TOX)/bin/pip install --quiet "tox>=4.11,<4.24" "virtualenv<20.27"
-	touch $@
-
 define environment
 	@$(PYTHON) -c 'import sys; (3, 10) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
 	  "TensorFlow 2.21 needs Python 3.10 to 3.13; %s is %d.%d. Choose another: make PYTHON=python3.12" \
@@ -152,5 +141,5 @@ define environment
 endef
 
 clean:
-	rm -rf $(DEMO) $(TEST) $(GPU) $(TOX) .tox .versions build dist out site *.egg-info
+	rm -rf $(DEMO) $(TEST) $(GPU) .venv-tox .tox .versions build dist out site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

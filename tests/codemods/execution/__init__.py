@@ -1,6 +1,5 @@
-"""Proof by execution: random legacy programs, run before and after the codemods.
+"""Proof by execution: legacy programs, run before and after the codemods.
 
-`grammar` writes programs from fixed seeds, `migration` moves each one through the engine, and the
-bundle of both under `tests/data/programs/` is executed on every TensorFlow by
-`tests/shim/programs/`.
+`migration` moves each program of the bundles in `tests/data/programs/` through the command. What it
+makes of them is executed on every TensorFlow by `tests/shim/programs/`.
 """

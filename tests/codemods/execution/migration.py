@@ -1,16 +1,21 @@
-"""Moves programs through the engine, stage by stage, and says what came of them."""
+"""Moves programs through the command, stage by stage, and says what came of them."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping
-from typing import NamedTuple
+import io
+import json
+import pathlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+from tf_lossscale_codemods.cli.command import main
 from tf_lossscale_codemods.model import Finding, Options, Safety, Target
 from verbs import transform_once as transform
 
 from .leftovers import leftovers
-from .program import ANY, MANUAL, REWRITTEN, Program
 
 STAGES: Mapping[str, Options] = {
     "shim": Options(target=Target.SHIM),
@@ -28,13 +33,8 @@ class Migrated(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def migrated(program: Program, stage: str) -> Migrated:
-    """The program after one stage."""
-    return migrated_source(program.source, stage)
-
-
 @functools.lru_cache(maxsize=None)
-def migrated_source(source: str, stage: str) -> Migrated:
+def migrated(source: str, stage: str) -> Migrated:
     """A source after one stage.
 
     Raises:
@@ -46,26 +46,114 @@ def migrated_source(source: str, stage: str) -> Migrated:
     return Migrated(result.source.decode(), result.findings)
 
 
-def complaints(program: Program, stage: str, result: Migrated) -> list[str]:
-    """What is wrong with a migration before anything is run; empty when all is well."""
-    expected = program.expects[stage]
-    wrong = []
+def complaints(source: str, stage: str, expected: str) -> list[str]:
+    """What is wrong with a migration before anything is run; empty when all is well.
+
+    Args:
+      source: the program.
+      stage: one of `STAGES`.
+      expected: "rewritten" if every legacy name must go, safely; "manual" if a place must be left
+        and reported; "any" where it only counts that the program still computes the same.
+    """
+    result, wrong = migrated(source, stage), []
     left = [finding for finding in result.findings if finding.is_left]
-    again = migrated_source(result.source, stage)
+    again = migrated(result.source, stage)
     if again.source != result.source:
         wrong.append("a second run changes it again")
     new = {one.code for one in again.findings if one.is_left} - {one.code for one in left}
     new |= {one.code for one in again.findings if one.applied}
     wrong += [f"a second run adds {code}" for code in sorted(new)]
-    if expected == REWRITTEN:
+    if expected == "rewritten":
         # An unsafe rewrite that this stage does not apply is an offer, not something left.
         left = [finding for finding in left if finding.outcome is not Safety.UNSAFE]
         wrong += [f"left: {one.code} {one.outcome.value} {one.message}" for one in left]
         wrong += [f"still used: {path}" for path in leftovers(result.source)]
-        wrong += ["nothing was rewritten"] if result.source == program.source else []
+        wrong += ["nothing was rewritten"] if result.source == source else []
     reported = [one for one in result.findings if not one.applied]
-    if expected == ANY and not reported and leftovers(result.source):
+    if expected == "any" and not reported and leftovers(result.source):
         wrong.append(f"neither rewritten nor reported: {leftovers(result.source)}")
-    if expected == MANUAL and not any(one.outcome is Safety.MANUAL for one in left):
+    if expected == "manual" and not any(one.outcome is Safety.MANUAL for one in left):
         wrong.append("nothing was reported as manual")
     return wrong
+
+
+def migrated_anew(name: str, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines of a bundle, with what the rules make of their programs today."""
+    anew = {"bundle": _program, "guards": _guard}.get(name)
+    return list(map(anew, lines) if anew else _programs_of_several_files(lines))
+
+
+def _program(line: dict[str, Any]) -> dict[str, Any]:
+    results = {stage: migrated(line["before"], stage) for stage in sorted(line["expects"])}
+    return {
+        **line,
+        "after": {stage: result.source for stage, result in results.items()},
+        # What the migration leaves to a person runs as before only where the originals are.
+        "left": {stage: _left_to_a_person(result) for stage, result in results.items()},
+    }
+
+
+def _left_to_a_person(result: Migrated) -> list[str]:
+    """Legacy names and reported places that the migration did not touch."""
+    manual = [each.code for each in result.findings if each.outcome is Safety.MANUAL]
+    return sorted({*leftovers(result.source), *manual})
+
+
+def _guard(line: dict[str, Any]) -> dict[str, Any]:
+    results = {stage: migrated(line["before"], stage) for stage in STAGES}
+    return {
+        **line,
+        "after": {stage: result.source for stage, result in results.items()},
+        "is_left": {
+            stage: any(finding.is_left for finding in result.findings)
+            for stage, result in results.items()
+        },
+    }
+
+
+def _programs_of_several_files(lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """All programs in one run for each stage, each in a directory of its own."""
+    lines = [{**line, "after": {}, "left": {}, "unsafe": {}} for line in lines]
+    for stage, options in STAGES.items():
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            for line in lines:
+                (folder / line["name"]).mkdir()
+                for name, source in line["files"].items():
+                    (folder / line["name"] / name).write_text(source, encoding="utf-8")
+            findings = _written(folder, options)
+            for line in lines:
+                here = folder / line["name"]
+                line["after"][stage] = {name: (here / name).read_text() for name in line["files"]}
+                mine = findings.get(line["name"], ())
+                line["left"][stage] = [_place(one) for one in mine if _is_left(one)]
+                line["unsafe"][stage] = [_place(one) for one in mine if _is_unsafe_edit(one)]
+    yield from lines
+
+
+def _written(folder: pathlib.Path, options: Options) -> dict[str, list[dict[str, Any]]]:
+    """Migrates the files below a folder; the findings by the name of their directory."""
+    argv = ["migrate", str(folder), "--write", "--allow-dirty", "--no-settings"]
+    argv += ["--to", "shim"] if options.target is Target.SHIM else ["--keras", str(options.keras)]
+    argv += ["--unsafe"] if options.unsafe else []
+    report, said = folder / "report.json", io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        status = main([*argv, "--report", f"json:{report}"])
+    if status not in (0, 1):
+        raise ValueError(f"{argv}: {said.getvalue()}")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in json.loads(report.read_text(encoding="utf-8"))["findings"]:
+        found.setdefault(pathlib.PurePath(one["path"]).parts[-2], []).append(one)
+    return found
+
+
+def _is_left(finding: Mapping[str, Any]) -> bool:
+    return not finding["applied"] and finding["outcome"] != "safe"
+
+
+def _is_unsafe_edit(finding: Mapping[str, Any]) -> bool:
+    return bool(finding["applied"] and finding["outcome"] == "unsafe")
+
+
+def _place(finding: Mapping[str, Any]) -> str:
+    return f"{pathlib.PurePath(finding['path']).name}:{finding['line']} {finding['code']}"

@@ -1,6 +1,6 @@
 """Version guards: a legacy branch beside a current one is left, every other one is renamed.
 
-Both are reported, once. Many more forms of guards are in `execution/guard_programs.py`.
+Both are reported, once. More forms of guards are among the programs of `execution/`.
 """
 
 import textwrap

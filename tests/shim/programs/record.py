@@ -1,6 +1,6 @@
 """Records what the originals make of the unmigrated programs, under the TensorFlow installed.
 
-python tests/shim/programs/record.py      (TensorFlow 1.15, 2.3 and 2.4; see `make programs`)
+python tests/shim/programs/record.py      (TensorFlow 1.15, 2.3 and 2.4)
 """
 
 import os
