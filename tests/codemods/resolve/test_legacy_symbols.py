@@ -31,6 +31,11 @@ class TestOthers:
             "contrib.mixed_precision.LossScaleOptimizer",
             ".contrib.mixed_precision.LossScaleOptimizer",
             "tensorflow.compat.contrib.mixed_precision.LossScaleOptimizer",
+            "tf_lossscale",
+            "tf_lossscale.recording.start",
+            "tf_lossscale.keras.mixed_precision.Policy",
+            "tf_lossscale.keras.mixed_precision.from_loss_scale",
+            "project.tf_lossscale.train.experimental.FixedLossScale",
         ],
     )
     def test_no_symbol(self, path):
@@ -134,6 +139,13 @@ SYMBOLS = """
     keras.mixed_precision.set_policy EXPERIMENTAL is_policy is_final_path
     keras.mixed_precision.set_global_policy FINAL is_policy is_final_path
     keras.mixed_precision.global_policy FINAL is_policy returns_policy is_final_path
+    tf_lossscale.keras.mixed_precision.experimental.Policy EXPERIMENTAL is_policy returns_policy
+    tf_lossscale.train.experimental.FixedLossScale V1
+    tf_lossscale.mixed_precision.experimental.LossScale V1
+    tf_lossscale.compat.v1.mixed_precision.DynamicLossScale V1
+    tf_lossscale.compat.v1.train.experimental.FixedLossScale V1
+    tf_lossscale.contrib.mixed_precision.LossScaleOptimizer CONTRIB is_graph_optimizer is_final_path
+    tf_lossscale.tpu.cross_replica_sum CROSS_SHARD is_final_path
     """
 """Symbols with their families and their kinds."""
 KINDS = {kind for line in SYMBOLS.split("\n") for kind in line.split()[2:]}
@@ -142,7 +154,7 @@ KINDS = {kind for line in SYMBOLS.split("\n") for kind in line.split()[2:]}
 @pytest.mark.parametrize("line", SYMBOLS.strip().split("\n"))
 def test_kinds(line):
     path, family, *kinds = line.split()
-    legacy = legacy_of(f"tensorflow.{path}")
+    legacy = legacy_of(path if path.startswith("tf_lossscale.") else f"tensorflow.{path}")
     assert legacy.family is Family[family]
     assert {kind for kind in KINDS if getattr(legacy, kind)} == set(kinds)
 

@@ -10,7 +10,6 @@ import textwrap
 
 import pytest
 from tf_lossscale_codemods.model import Options, Target
-from tf_lossscale_codemods.resolve.legacy_symbols import Family, legacy_of
 from tf_lossscale_codemods.rules.rule import examples
 from two_steps import both_ways, left, meaning
 from verbs import check, transform_once as transform
@@ -106,64 +105,130 @@ opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 1)
     assert codes(again) == codes(marked)
 
 
-def test_import_that_is_bound_again_below_changes_in_the_first_run():
-    source = """\
-        class Both:
-            from tensorflow.contrib.tpu import CrossShardOptimizer
+FROM_SHIM = examples("""
+    # an import that is bound again below
+      class Both:
+    -     from tensorflow.contrib.tpu import CrossShardOptimizer
+    +     from tensorflow.compat.v1.tpu import CrossShardOptimizer
+    +     import tensorflow
 
-            opt = CrossShardOptimizer(opt)
-            import tensorflow as tf
+    -     opt = CrossShardOptimizer(opt)
+    +     opt = tensorflow.compat.v1.tpu.CrossShardOptimizer(opt)
+          import tensorflow as tf
 
-            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+    -     CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+    +     CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
 
-            def wrap(opt):
-                return CrossShardOptimizer(opt)
-        """
-    first = transform(textwrap.dedent(source).encode(), Options())
-    assert transform(first.source, Options()).source == first.source
+          def wrap(opt):
+              return CrossShardOptimizer(opt)
 
+    # stays beside the shim's final class
+    > safe
+      import tf_lossscale as tfls
 
-SHIM = "import tf_lossscale as tfls\n\n"
-OLD = "tfls.keras.mixed_precision.experimental"
+      class Own(tfls.keras.mixed_precision.LossScaleOptimizer):
+          pass
 
+      opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        f"class Own(tfls.keras.mixed_precision.LossScaleOptimizer):\n    pass\n\n\n"
-        f"opt = {OLD}.LossScaleOptimizer(opt, 'dynamic')\n",
-        f"mp = {OLD}\nsetup(mp)\nmp.set_policy('mixed_float16')\n",
-    ],
-    ids=["beside the shim's final class", "where their module is passed on"],
-)
-def test_what_an_earlier_run_sent_to_the_shim_stays_there(body):
-    result = transform((SHIM + body).encode(), Options(keras=2))
-    assert result.source.decode() == SHIM + body
+    # stays where its module is passed on
+    > safe
+      import tf_lossscale as tfls
 
+      mp = tfls.keras.mixed_precision.experimental
+      setup(mp)
+      mp.set_policy('mixed_float16')
 
-@pytest.mark.parametrize(
-    ("path", "family"),
-    [
-        ("tf_lossscale.keras.mixed_precision.experimental.Policy", Family.EXPERIMENTAL),
-        ("tf_lossscale.train.experimental.FixedLossScale", Family.V1),
-        ("tf_lossscale.mixed_precision.experimental.LossScale", Family.V1),
-        ("tf_lossscale.compat.v1.mixed_precision.DynamicLossScale", Family.V1),
-        ("tf_lossscale.compat.v1.train.experimental.FixedLossScale", Family.V1),
-        ("tf_lossscale.keras.mixed_precision.Policy", None),
-        ("tf_lossscale.keras.mixed_precision.from_loss_scale", None),
-        ("tf_lossscale.contrib.mixed_precision.LossScaleOptimizer", Family.CONTRIB),
-        ("tf_lossscale.tpu.cross_replica_sum", Family.CROSS_SHARD),
-        ("tf_lossscale.recording.start", None),
-        ("tf_lossscale", None),
-        ("project.tf_lossscale.train.experimental.FixedLossScale", None),
-    ],
-)
-def test_names_of_the_shim(path, family):
-    found = legacy_of(path)
-    assert (found.family if found is not None else None) is family
+    # stays where it has a subclass
+    > safe: stays on the shim; a subclass inherits
+      import tf_lossscale as tfls
 
+      class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+          pass
 
-IMPORTS = examples("""
+    # the cross-shard optimizer stays
+    > safe: needs a TPU
+      import tf_lossscale as tfls
+
+      opt = tfls.tpu.CrossShardOptimizer(opt)
+
+    # the cross-shard optimizer leaves with --unsafe
+    > unsafe, --unsafe: needs a TPU
+    - import tf_lossscale as tfls
+    + import tensorflow as tf
+
+    - opt = tfls.tpu.CrossShardOptimizer(opt)
+    + opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+
+    # the shim's final class stays for Keras 2
+      from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+      opt = LossScaleOptimizer(opt)
+
+    # the shim's final class stays for Keras 3
+    > --keras 3
+      from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+      opt = LossScaleOptimizer(opt)
+
+    # the shim's final class stays on the shim
+    > --to shim
+      from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+      opt = LossScaleOptimizer(opt)
+
+    # the classes of contrib stay
+      from tf_lossscale.contrib import mixed_precision as mp
+
+      manager = mp.FixedLossScaleManager(8)
+      opt = mp.LossScaleOptimizer(opt, manager)
+
+    # the classes of contrib leave with --unsafe
+    > unsafe, --unsafe
+    - from tf_lossscale.contrib import mixed_precision as mp
+    + from tensorflow.compat.v1 import mixed_precision as mp
+
+    - manager = mp.FixedLossScaleManager(8)
+    - opt = mp.LossScaleOptimizer(opt, manager)
+    + manager = mp.FixedLossScale(8)
+    + opt = mp.MixedPrecisionLossScaleOptimizer(opt, manager)
+
+    # modules that stay
+      from tf_lossscale.contrib import mixed_precision as _mp
+      import tf_lossscale as tfls; setup(tfls.contrib.mixed_precision)
+
+    # a star import that does not stay
+    > manual: names from `import *`
+      from tf_lossscale.keras.mixed_precision.experimental import *
+
+    # a guard that chooses TensorFlow's class below 2.9
+    > manual
+      try:
+          from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+      except ImportError:
+          from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+      opt = LossScaleOptimizer(opt, 8)
+
+    # a guard that chooses the shim's class below 2.4
+    > manual
+      import tensorflow as tf
+      import tf_lossscale as tfls
+
+      if tf.__version__ < "2.4":
+          opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
+      else:
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
+
+    # both sides of a choice
+      import tensorflow as tf
+    - import tf_lossscale as tfls
+
+    - m = tfls.keras.mixed_precision.experimental
+    - o = m.LossScaleOptimizer(o, 8) if a else m.LossScaleOptimizer(o, "dynamic")
+    + m = tf.keras.mixed_precision
+    + o = m.LossScaleOptimizer(o, dynamic=False, initial_scale=8) if a else m.LossScaleOptimizer(o)
+
     # from a module
     - from tf_lossscale.keras.mixed_precision import experimental as mp
     + from tensorflow.keras import mixed_precision as mp
@@ -196,129 +261,6 @@ IMPORTS = examples("""
     """)
 
 
-@pytest.mark.parametrize("example", IMPORTS, ids=lambda example: example.id)
-def test_styles_of_imports(example):
+@pytest.mark.parametrize("example", FROM_SHIM, ids=lambda example: example.id)
+def test_from_the_shim(example):
     check(example)
-
-
-def test_what_stays_on_the_shim_says_why():
-    source = b"""\
-import tf_lossscale as tfls
-
-class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
-    pass
-"""
-    (finding,) = transform(source, Options()).findings
-    assert not finding.is_left
-    assert finding.message.startswith("stays on the shim; a subclass inherits")
-
-
-CROSS_SHARD = b"""\
-import tf_lossscale as tfls
-
-opt = tfls.tpu.CrossShardOptimizer(opt)
-"""
-
-
-def test_cross_shard_optimizer_leaves_the_shim_with_unsafe_only():
-    result = transform(CROSS_SHARD, Options())
-    assert result.source == CROSS_SHARD
-    (finding,) = result.findings
-    assert not finding.is_left
-    assert "needs a TPU" in finding.message
-    result = transform(CROSS_SHARD, Options(unsafe=True))
-    assert b"opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)" in result.source
-    (finding,) = result.findings
-    assert "--to shim" not in finding.message
-
-
-def test_final_class_of_the_shim_stays():
-    source = b"""\
-from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
-opt = LossScaleOptimizer(opt)
-"""
-    for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):
-        result = transform(source, options)
-        assert result.source == source
-        assert not result.findings
-
-
-CONTRIB = b"""\
-from tf_lossscale.contrib import mixed_precision as mp
-
-manager = mp.FixedLossScaleManager(8)
-opt = mp.LossScaleOptimizer(opt, manager)
-"""
-
-
-def test_contrib_classes_stay_without_a_finding_and_leave_with_unsafe():
-    result = transform(CONTRIB, Options())
-    assert result.source == CONTRIB
-    assert not result.findings
-    assert "migrated already" in result.note
-    result = transform(CONTRIB, Options(unsafe=True))
-    assert result.source.startswith(b"from tensorflow.compat.v1 import mixed_precision as mp\n")
-    assert b"tf_lossscale" not in result.source
-    assert [one.message.startswith("stays") for one in result.findings] == [False, False]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from tf_lossscale.contrib import mixed_precision as _mp",
-        "import tf_lossscale as tfls; setup(tfls.contrib.mixed_precision)",
-    ],
-)
-def test_modules_that_stay_on_the_shim_are_not_reported(statement):
-    assert not transform(f"{statement}\n".encode(), Options()).findings
-
-
-def test_star_import_that_does_not_stay_is_reported():
-    source = b"from tf_lossscale.keras.mixed_precision.experimental import *\n"
-    (finding,) = transform(source, Options()).findings
-    assert finding.code == "LS901"
-    assert "missing in newer" not in finding.message
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        # TensorFlow's class below 2.9, and the shim's above
-        """\
-        try:
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
-        except ImportError:
-            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
-        opt = LossScaleOptimizer(opt, 8)
-        """,
-        """\
-        import tensorflow as tf
-        import tf_lossscale as tfls
-
-        if tf.__version__ < "2.4":
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
-        else:
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(
-                opt, dynamic=False, initial_scale=8
-            )
-        """,
-    ],
-)
-def test_guards_between_the_shim_and_tensorflow_are_left_whole(source):
-    source = textwrap.dedent(source).encode()
-    assert transform(source, Options()).source == source
-
-
-def test_both_sides_of_a_choice_on_the_shim_are_rewritten():
-    source = b"""\
-import tensorflow as tf
-import tf_lossscale as tfls
-
-mp = tfls.keras.mixed_precision.experimental
-opt = mp.LossScaleOptimizer(opt, 8) if fixed else mp.LossScaleOptimizer(opt, "dynamic")
-"""
-    result = transform(source, Options())
-    assert b"experimental" not in result.source
-    assert not left(result)
