@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from typing import Dict, List, Set, Tuple
+from typing import Dict, Set
 
 import pytest
 
@@ -10,54 +10,21 @@ import tf_lossscale
 from tf_lossscale import _paths
 from tf_lossscale._cli import main
 
-LOSS_SCALES = (
-    "train.experimental",
-    "mixed_precision.experimental",
-    "compat.v1.train.experimental",
-    "compat.v1.mixed_precision.experimental",
-    "compat.v1.mixed_precision",
-)
-V1 = ("train.experimental", "compat.v1.train.experimental", "compat.v1.mixed_precision")
-
-SYMBOLS: List[Tuple[Tuple[str, ...], Tuple[str, ...]]] = [
-    (
-        (
-            "LossScaleManager",
-            "FixedLossScaleManager",
-            "ExponentialUpdateLossScaleManager",
-            "LossScaleOptimizer",
-        ),
-        ("contrib.mixed_precision",),
-    ),
-    (
-        ("CrossShardOptimizer", "cross_replica_sum"),
-        ("contrib.tpu", "tpu", "compat.v1.tpu"),
-    ),
-    (("LossScale", "FixedLossScale", "DynamicLossScale"), LOSS_SCALES),
-    (
-        (
-            "MixedPrecisionLossScaleOptimizer",
-            "enable_mixed_precision_graph_rewrite",
-            "disable_mixed_precision_graph_rewrite",
-        ),
-        V1,
-    ),
-    (
-        ("LossScaleOptimizer", "Policy", "set_policy", "global_policy", "get_layer_policy"),
-        ("keras.mixed_precision.experimental",),
-    ),
-    (
-        (
-            "LossScaleOptimizer",
-            "Policy",
-            "set_global_policy",
-            "global_policy",
-            "from_loss_scale",
-        ),
-        ("keras.mixed_precision",),
-    ),
-]
-"""Legacy names, and the namespaces below `tf` and `tf_lossscale` that hold each of them."""
+SYMBOLS = """
+contrib.mixed_precision: LossScaleManager FixedLossScaleManager
+  ExponentialUpdateLossScaleManager LossScaleOptimizer
+contrib.tpu tpu compat.v1.tpu: CrossShardOptimizer cross_replica_sum
+train.experimental mixed_precision.experimental compat.v1.train.experimental
+  compat.v1.mixed_precision.experimental compat.v1.mixed_precision:
+  LossScale FixedLossScale DynamicLossScale
+train.experimental compat.v1.train.experimental compat.v1.mixed_precision:
+  MixedPrecisionLossScaleOptimizer enable_mixed_precision_graph_rewrite
+  disable_mixed_precision_graph_rewrite
+keras.mixed_precision.experimental: LossScaleOptimizer Policy set_policy global_policy
+  get_layer_policy
+keras.mixed_precision: LossScaleOptimizer Policy set_global_policy global_policy from_loss_scale
+"""
+"""The namespaces below `tf` and `tf_lossscale`, and the names that they hold."""
 
 OWN: Dict[str, Set[str]] = {
     "": {"__version__", "install", "uninstall"},
@@ -78,9 +45,10 @@ MIGRATE = """
 def promised() -> Dict[str, Set[str]]:
     """The names in each namespace."""
     table: Dict[str, Set[str]] = {}
-    for names, namespaces in SYMBOLS:
-        for namespace in namespaces:
-            table.setdefault(namespace, set()).update(names)
+    for line in SYMBOLS.replace("\n  ", " ").strip().split("\n"):
+        namespaces, _, names = line.partition(":")
+        for namespace in namespaces.split():
+            table.setdefault(namespace, set()).update(names.split())
     return table
 
 
