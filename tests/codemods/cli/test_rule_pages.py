@@ -1,8 +1,7 @@
-"""The pages of the rules are up to date, and all their links resolve."""
+"""The pages of the rules are up to date."""
 
 import os
 import pathlib
-import re
 import runpy
 import subprocess
 import sys
@@ -29,14 +28,6 @@ def test_every_code_is_in_the_index_with_its_page():
         link = f"[{code.code}]({code.rule.slug}.md)"
         assert link in written["index.md"]
         assert code.code in written[f"{code.rule.slug}.md"].splitlines()[0]
-
-
-def test_links_lead_somewhere():
-    for name, text in pages().items():
-        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-        for target in re.findall(r"\]\((?!http)([^)#]+)", prose):
-            path = os.path.normpath(os.path.join(FOLDER, target))
-            assert os.path.exists(path) or os.path.basename(path) in pages(), (name, target)
 
 
 def test_the_program_writes_them_and_removes_those_of_old_rules(tmp_path, monkeypatch, capsys):

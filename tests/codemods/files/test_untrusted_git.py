@@ -221,7 +221,7 @@ def created(committed, where: str) -> None:
 
 @pytest.fixture
 def soon_stuck(monkeypatch):
-    """A git that only waits is ended soon; test_ignored_by_git.py waits as long as a run does."""
+    """A git that only waits is ended soon; test_git.py waits as long as a run does."""
     monkeypatch.setattr(guarded_git, "_STUCK_SECONDS", 0.2)
     monkeypatch.setattr(guarded_git, "_TICK", 0.05)
 
@@ -328,21 +328,6 @@ def test_a_tree_that_is_named_by_a_link_is_checked(committed):
     os.symlink("../other", "link")
     commit(".")
     refused(committed, "link/", says="other has uncommitted changes: c.py")
-
-
-@pytest.mark.parametrize("how", [".gitignore", "info/exclude", "core.excludesFile"])
-def test_a_file_that_git_ignores_cannot_be_given_back(committed, tmp_path, how):
-    file = {".gitignore": ".gitignore", "info/exclude": ".git/info/exclude"}.get(how, "../ignores")
-    with open(file, "w", encoding="utf-8") as ignores:
-        ignores.write("generated.py\n")
-    if how == "core.excludesFile":
-        set_config(core__excludesFile=os.path.abspath(file))
-    if how == ".gitignore":
-        commit(".")
-    committed.write(generated=LEGACY)
-    before = committed.bytes_on_disk()
-    committed.fails("--write", "generated.py", says="generated.py")
-    assert committed.bytes_on_disk() == before
 
 
 def test_a_dirty_file_that_does_not_change_holds_nothing_up(committed):

@@ -112,12 +112,6 @@ def test_reports_are_stable_and_the_same_in_a_file(tree, monkeypatch):
         assert written == ran.out, name
 
 
-def test_a_report_on_stdout_and_others_in_files(tree):
-    ran = tree.run("migrate", "--report", "json:j", "--report", "text")
-    assert json.loads(tree.path("j").read_text())["version"] == 1
-    assert b"LS301" in ran.out
-
-
 def test_a_report_that_cannot_be_written_is_status_2(tree):
     tree.path("taken").mkdir()
     ran = tree.run("migrate", "--exclude", "c.py", "--report", "json:taken")
