@@ -139,12 +139,6 @@ REWRITES = examples('''
       opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
       layers.optimize_loss(opt)
 
-    # statements joined by semicolons
-      import tensorflow as tf; import os; x = 1
-
-    - a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-    + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-
     # one-line suites
     > --to shim
       def wrap(opt):
@@ -184,18 +178,6 @@ REWRITES = examples('''
     + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
       tf.Session()
 
-    # a module alias by assignment
-      import tensorflow as tf
-      tf1 = tf.compat.v1
-    - mp = tf.keras.mixed_precision.experimental
-    + mp = tf.keras.mixed_precision
-
-    - mp.set_policy("mixed_float16")
-    + mp.set_global_policy("mixed_float16")
-      opt = tf1.train.AdamOptimizer()
-    - opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-    + opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
-
     # a module alias whose last use goes
       import tensorflow as tf
     - scales = tf.train.experimental
@@ -205,25 +187,6 @@ REWRITES = examples('''
     -     opt, scales.DynamicLossScale(8)
     + opt = tf.keras.mixed_precision.LossScaleOptimizer(
     +     opt, initial_scale=8
-      )
-
-    # redundant parentheses
-      import tensorflow as tf
-    - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-    + LSO = tf.keras.mixed_precision.LossScaleOptimizer
-
-    - a = LSO(a, ("dynamic"))
-    - b = (LSO)(b, (2 ** 7))
-    + a = LSO(a)
-    + b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
-
-    # values that bind looser than a comma
-      import tensorflow as tf
-
-    - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-    -     opt, tf.train.experimental.FixedLossScale(8 if small else 2 ** 10)
-    + opt = tf.keras.mixed_precision.LossScaleOptimizer(
-    +     opt, dynamic=False, initial_scale=8 if small else 2 ** 10
       )
 
     # a comment inside a chain of attributes
@@ -243,13 +206,6 @@ REWRITES = examples('''
     - opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
     + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 
-    # keywords in the other order
-    - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
-    + from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
-
-    - opt = LSO(loss_scale=8, optimizer=opt)
-    + opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
-
     # a dotted import without an alias
     - import tensorflow.contrib.mixed_precision
     + import tf_lossscale as tfls
@@ -267,16 +223,6 @@ REWRITES = examples('''
 
     - print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
     + print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
-
-    # an optimizer that is global
-      import tensorflow as tf
-
-      def main():
-          global opt
-    -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
-    -     print(opt.loss_scale())
-    +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
-    +     print(opt.loss_scale)
 
     # an import stays that is right for a part of its uses
       from tensorflow.keras import mixed_precision as mp
