@@ -9,6 +9,128 @@ from several_files import migrate
 MP = "tf.keras.mixed_precision.experimental"
 
 
+SHIM = "tfls.keras.mixed_precision.experimental"
+TF = "import tensorflow as tf\n"
+CHECKS = f"{TF}\n\ndef is_scaled(opt):\n    return isinstance(opt, {MP}.LossScaleOptimizer)\n"
+ALIAS = f"{TF}\nLSO = {MP}.LossScaleOptimizer\nKINDS = (LSO, int)\n"
+OLD_OR_NEW = (
+    f"{TF}\nif tf.__version__ < '2.4':\n"
+    f"    from tensorflow{MP[2:]} import LossScaleOptimizer\nelse:\n"
+    "    from tensorflow.keras.mixed_precision import LossScaleOptimizer\n"
+)
+PROGRAMS = {
+    "a module that only another file reads goes to the shim": (
+        {
+            "compat.py": f"{TF}\nmp = {MP}\n",
+            "main.py": "from compat import mp\n\nprint(mp.global_policy())\n",
+        },
+        {"compat.py": f"mp = {SHIM}\n", "main.py": "mp.global_policy()"},
+        ["compat.py:3 LS909 safe"],
+    ),
+    "a class of the project is not reported where it is imported": (
+        {
+            "losses.py": "class FixedLossScaleManager:\n    pass\n",
+            "main.py": "from losses import FixedLossScaleManager as Fixed\n\nmanager = Fixed()\n",
+            "train.py": f"import main\n{TF}\no = {MP}.LossScaleOptimizer(o, 8)\n",
+        },
+        {},
+        ["train.py:4 LS301 safe"],
+    ),
+    "a class that another file calls goes to the shim": (
+        {
+            "compat.py": f"{TF}\nLossScaleOptimizer = {MP}.LossScaleOptimizer\n",
+            "amp.py": "from compat import LossScaleOptimizer\n\n\ndef made(cls, opt):\n"
+            "    return cls(opt, 'dynamic')\n\n\ndef wrap(opt):\n"
+            "    return made(LossScaleOptimizer, opt)\n",
+        },
+        {"compat.py": f"LossScaleOptimizer = {SHIM}.Loss", "amp.py": "cls(opt, 'dynamic')"},
+        ["compat.py:3 LS301 safe"],
+    ),
+    "a policy follows the optimizers that compile makes": (
+        {
+            "checks.py": CHECKS,
+            "main.py": f"{TF}import checks\n\n{MP}.set_policy('mixed_float16')\n"
+            "model.compile('sgd', 'mse')\nprint(checks.is_scaled(model.optimizer))\n",
+        },
+        {"checks.py": f"{SHIM}.Loss", "main.py": f"{SHIM}.set_policy"},
+        ["checks.py:5 LS301 manual"],
+    ),
+    "a class test of a program with both classes goes to the shim": (
+        {
+            "a.py": f"{TF}\n\ndef final(opt):\n"
+            "    return tf.keras.mixed_precision.LossScaleOptimizer(opt)\n",
+            "main.py": f"import a\n{CHECKS}\n\nprint(is_scaled(a.final(opt)))\n",
+        },
+        {"a.py": "tfls.keras.mixed_precision.LossScaleOptimizer", "main.py": f"{SHIM}.Loss"},
+        [],
+    ),
+    "modules that a computed name imports are part of the program": (
+        {
+            "main.py": f"{TF}from plugins import load\n\n"
+            f"opt = {MP}.LossScaleOptimizer(inner, 'dynamic')\nprint(load('check').test(opt))\n",
+            "plugins/__init__.py": "import importlib\n\n\ndef load(name):\n"
+            "    return importlib.import_module(__name__ + '.' + name)\n",
+            "plugins/check.py": f"{CHECKS}\n\nkinds = {{'lso': {MP}.LossScaleOptimizer}}\n",
+        },
+        {"main.py": f"{SHIM}.Loss", "plugins/check.py": f"isinstance(opt, {SHIM}.Loss"},
+        [],
+    ),
+    "an old branch stays where other files read the name": (
+        {"a.py": OLD_OR_NEW, "b.py": "import a\n\nopt = a.LossScaleOptimizer(opt)\n"},
+        {"a.py": f"from tensorflow{MP[2:]} import LossScaleOptimizer"},
+        ["a.py:4 LS908 manual"],
+    ),
+    "attributes of TensorFlow are not read from another file": (
+        {
+            "model.py": "from tensorflow.keras.mixed_precision import experimental as "
+            "mixed_precision\n\nmixed_precision.set_policy('mixed_float16')\n",
+            "train.py": f"{TF}from tensorflow{MP[2:]} import global_policy\n"
+            "import model\n\nscale = tf.mixed_precision.experimental.DynamicLossScale()\n"
+            "model.fit(scale, global_policy())\n",
+        },
+        {"model.py": "mixed_precision.set_global_policy"},
+        [],
+    ),
+    "a class test goes to the final class if no file sets a policy": (
+        {
+            "checks.py": CHECKS,
+            "main.py": "import checks\n\nmodel.compile('sgd', 'mse')\nchecks.is_scaled(opt)\n",
+        },
+        {"checks.py": ".keras.mixed_precision.LossScaleOptimizer"},
+        [],
+    ),
+    "a class that is compared through a package is reported": (
+        {
+            "amp/wrap.py": ALIAS,
+            "amp/__init__.py": "from .wrap import LSO\n",
+            "main.py": "import amp\n\nprint(type(opt) is amp.LSO)\n",
+        },
+        {},
+        ["amp/wrap.py:3 LS301 manual"],
+    ),
+    # On TensorFlow 2.4 to 2.8, its test of an object of the final class is False.
+    "a class test keeps its class if a guard chooses the other": (
+        {
+            "compat.py": OLD_OR_NEW,
+            "main.py": f"import compat\n{CHECKS}\n\nis_scaled(compat.LossScaleOptimizer(opt))\n",
+        },
+        {"main.py": f"isinstance(opt, {SHIM}."},
+        [],
+    ),
+}
+"""Files; a part of what becomes of some; some findings."""
+
+
+@pytest.mark.parametrize("keras", ["2", "3"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_of_several_files(command_line, program, keras):
+    files, after, findings = PROGRAMS[program]
+    result = migrate(command_line, files, "--keras", keras)
+    for name, part in after.items():
+        assert part in result.sources[name]
+    assert set(findings) <= set(result.findings)
+
+
 def test_function_that_another_file_reads_from_the_file_that_imports_it(command_line):
     files = {
         "compat.py": f"import tensorflow\nfrom tensorflow{MP[2:]} import set_policy\n",
@@ -18,122 +140,6 @@ def test_function_that_another_file_reads_from_the_file_that_imports_it(command_
     name = result.sources["main.py"].split("\n")[2].partition("(")[0].rpartition(".")[2]
     is_moved = "compat." not in result.sources["main.py"]
     assert is_moved or name in result.sources["compat.py"]
-
-
-def test_module_that_only_another_file_reads_goes_to_the_shim(command_line):
-    files = {
-        "compat.py": f"import tensorflow as tf\n\nmp = {MP}\n",
-        "main.py": "from compat import mp\n\nprint(mp.global_policy())\n",
-    }
-    result = migrate(command_line, files)
-    assert "mp = tfls.keras.mixed_precision.experimental" in result.sources["compat.py"]
-    assert result.sources["main.py"] == files["main.py"]
-    assert result.findings == ["compat.py:3 LS909 safe"]
-
-
-def test_class_of_the_project_itself_is_not_reported_where_it_is_imported(command_line):
-    files = {
-        "losses.py": "class FixedLossScaleManager:\n    pass\n",
-        "main.py": "from losses import FixedLossScaleManager as Fixed\n\nmanager = Fixed()\n",
-        "train.py": f"import main\nimport tensorflow as tf\n\no = {MP}.LossScaleOptimizer(o, 8)\n",
-    }
-    result = migrate(command_line, files)
-    assert result.findings == ["train.py:4 LS301 safe"]
-
-
-def test_class_that_another_file_calls_goes_to_the_shim(command_line):
-    files = {
-        "compat.py": f"import tensorflow as tf\n\nLossScaleOptimizer = {MP}.LossScaleOptimizer\n",
-        "amp.py": (
-            "from compat import LossScaleOptimizer\n\n\ndef made(cls, opt):\n"
-            "    return cls(opt, 'dynamic')\n\n\ndef wrap(opt):\n"
-            "    return made(LossScaleOptimizer, opt)\n"
-        ),
-    }
-    result = migrate(command_line, files)
-    assert "= tfls.keras.mixed_precision.experimental.Loss" in result.sources["compat.py"]
-    assert result.sources["amp.py"] == files["amp.py"]
-    assert result.findings == ["compat.py:3 LS301 safe"]
-
-
-def test_policy_of_another_file_follows_the_optimizers_that_compile_makes(command_line):
-    files = {
-        "checks.py": f"import tensorflow as tf\n\n\ndef is_scaled(opt):\n"
-        f"    return isinstance(opt, {MP}.LossScaleOptimizer)\n",
-        "main.py": f"import tensorflow as tf\nimport checks\n\n{MP}.set_policy('mixed_float16')\n"
-        "model.compile('sgd', 'mse')\nprint(checks.is_scaled(model.optimizer))\n",
-    }
-    result = migrate(command_line, files)
-    assert "tfls.keras.mixed_precision.experimental.Loss" in result.sources["checks.py"]
-    assert "tfls.keras.mixed_precision.experimental.set_policy" in result.sources["main.py"]
-    assert "checks.py:5 LS301 manual" in result.findings
-
-
-def test_class_test_of_a_program_with_both_classes_goes_to_the_shim(command_line):
-    files = {
-        "a.py": "import tensorflow as tf\n\n\ndef final(opt):\n"
-        "    return tf.keras.mixed_precision.LossScaleOptimizer(opt)\n",
-        "main.py": f"import tensorflow as tf\nimport a\n\n\ndef kind(opt):\n"
-        f"    return isinstance(opt, {MP}.LossScaleOptimizer)\n\n\nprint(kind(a.final(opt)))\n",
-    }
-    result = migrate(command_line, files)
-    assert "tfls.keras.mixed_precision.LossScaleOptimizer" in result.sources["a.py"]
-    assert "tfls.keras.mixed_precision.experimental.Loss" in result.sources["main.py"]
-
-
-def test_modules_that_a_computed_name_imports_are_part_of_the_program(command_line):
-    (command_line.path("plugins")).mkdir()
-    files = {
-        "main.py": f"import tensorflow as tf\nfrom plugins import load\n\n"
-        f"opt = {MP}.LossScaleOptimizer(inner, 'dynamic')\nprint(load('check').test(opt))\n",
-        "plugins/__init__.py": "import importlib\n\n\ndef load(name):\n"
-        "    return importlib.import_module(__name__ + '.' + name)\n",
-        "plugins/check.py": "import tensorflow as tf\n\n"
-        f"kinds = {{'lso': {MP}.LossScaleOptimizer}}\n\n\n"
-        f"def test(opt):\n    return isinstance(opt, {MP}.LossScaleOptimizer)\n",
-    }
-    result = migrate(command_line, files)
-    for name in ("main.py", "plugins/check.py"):
-        assert "tfls.keras.mixed_precision.experimental.LossScaleOptimizer" in result.sources[name]
-
-
-def test_old_branch_stays_where_other_files_read_the_name(command_line):
-    files = {
-        "a.py": "import tensorflow as tf\n\nif tf.__version__ < '2.4':\n"
-        f"    from tensorflow{MP[2:]} import LossScaleOptimizer\nelse:\n"
-        "    from tensorflow.keras.mixed_precision import LossScaleOptimizer\n",
-        "b.py": "import a\n\nopt = a.LossScaleOptimizer(opt)\n",
-    }
-    result = migrate(command_line, files, "--keras", "3")
-    assert f"from tensorflow{MP[2:]} import LossScaleOptimizer" in result.sources["a.py"]
-    assert "a.py:4 LS908 manual" in result.findings
-
-
-def test_attributes_of_tensorflow_are_not_read_from_another_file(command_line):
-    final = "tensorflow.keras.mixed_precision"
-    files = {
-        "model.py": f"from {final} import experimental as mixed_precision\n\n"
-        "mixed_precision.set_policy('mixed_float16')\n",
-        "train.py": f"import tensorflow as tf\nfrom {final}.experimental import global_policy\n"
-        "import model\n\nscale = tf.mixed_precision.experimental.DynamicLossScale()\n"
-        "model.fit(scale, global_policy())\n",
-    }
-    result = migrate(command_line, files)
-    assert "model.py:1 LS909 safe" not in result.findings
-    assert "mixed_precision.set_global_policy" in result.sources["model.py"]
-
-
-def test_class_test_goes_to_the_final_class_if_no_file_sets_a_policy(command_line):
-    files = {
-        "checks.py": f"import tensorflow as tf\n\n\ndef is_scaled(opt):\n"
-        f"    return isinstance(opt, {MP}.LossScaleOptimizer)\n",
-        "main.py": "import checks\n\nmodel.compile('sgd', 'mse')\nchecks.is_scaled(opt)\n",
-    }
-    result = migrate(command_line, files)
-    assert "tf.keras.mixed_precision.LossScaleOptimizer" in result.sources["checks.py"]
-
-
-ALIAS = f"import tensorflow as tf\n\nLSO = {MP}.LossScaleOptimizer\nKINDS = (LSO, int)\n"
 
 
 @pytest.mark.parametrize(
@@ -155,32 +161,6 @@ def test_class_that_another_file_tests_under_a_name_of_its_own_is_reported(
     # Its type may be compared; and a test may get what `compile` makes of the other class.
     expected = 2 if "compile" in main else 1
     assert result.findings.count(f"losses.py:{line} LS301 manual") == expected
-
-
-def test_class_that_is_compared_through_a_package_is_reported(command_line):
-    package = command_line.path("amp")
-    package.mkdir()
-    files = {
-        "amp/wrap.py": ALIAS,
-        "amp/__init__.py": "from .wrap import LSO\n",
-        "main.py": "import amp\n\nprint(type(opt) is amp.LSO)\n",
-    }
-    result = migrate(command_line, files, "--to", "shim")
-    assert "amp/wrap.py:3 LS301 manual" in result.findings
-
-
-@pytest.mark.parametrize("keras", ["2", "3"])
-def test_class_test_keeps_the_experimental_class_if_a_guard_chooses_the_other(command_line, keras):
-    """On TensorFlow 2.4 to 2.8, its test of an object of the final class is False."""
-    files = {
-        "compat.py": "import tensorflow as tf\n\nif tf.__version__ < '2.4':\n"
-        f"    from {MP.replace('tf', 'tensorflow', 1)} import LossScaleOptimizer\n"
-        "else:\n    from tensorflow.keras.mixed_precision import LossScaleOptimizer\n",
-        "main.py": "import tensorflow as tf\n\nimport compat\n\n"
-        f"opt = compat.LossScaleOptimizer(opt)\nprint(isinstance(opt, {MP}.LossScaleOptimizer))\n",
-    }
-    main = migrate(command_line, files, "--keras", keras).sources["main.py"]
-    assert "isinstance(opt, tfls.keras.mixed_precision.experimental." in main
 
 
 OPTIM = """\
