@@ -1,4 +1,4 @@
-"""Every path, module, target and environment that a text names exists."""
+"""Every path, module, symbol, rule code, target and environment that a text names exists."""
 
 import ast
 import configparser
@@ -7,7 +7,8 @@ import re
 from typing import Iterable, List, Set
 
 import pytest
-from documents import ROOT, Text, everything, files, name_of, place
+from documents import ROOT, Text, everything, files, markdown, name_of, place
+from tf_lossscale_codemods.rules.codes import codes
 
 from tf_lossscale import _paths
 
@@ -29,6 +30,15 @@ EXAMPLES = {
 
 ADDED = "tfls.train.experimental.StepLossScale"
 """The class that CONTRIBUTING.md adds as an example."""
+
+ADDED_CODE = ("CONTRIBUTING.md", "LS206")
+"""The code of its rule."""
+
+RETIRED = {"LS306", "LS307", "LS911"}
+"""Codes of rules that are gone. Only the list of changes names them, and no other rule gets one."""
+
+WITH_OWN_CODES = re.compile(r"tests/(codemods|claims|package)/")
+"""Tests have rules and codes of their own."""
 
 GENERATED = ("out/", "site/")
 """Written by `make`."""
@@ -171,12 +181,46 @@ def wrong_variables(texts: Iterable[Text]) -> List[str]:
     ]
 
 
+def wrong_codes(texts: Iterable[Text]) -> List[str]:
+    known = [code.code for code in codes()]
+    return [
+        f"{place(text, match.start())}: {match[0]}"
+        for text in texts
+        if not WITH_OWN_CODES.match(text.file)
+        for match in re.finditer(r"\bLS\d+\b", text.text)
+        if (text.file, match[0]) != ADDED_CODE
+        if text.file != "CHANGELOG.md" or match[0] not in RETIRED
+        if not any(code.startswith(match[0]) for code in known)
+    ]
+
+
+def wrong_braces(texts: Iterable[Text]) -> List[str]:
+    """Symbols in `tf.namespace.{A, B}` that the namespace does not have."""
+    return [
+        f"{place(text, match.start())}: {name}"
+        for text in texts
+        for match in re.finditer(r"`tf\.([\w.]+)\.\{([^}]*)\}", text.text)
+        for name in match[2].split(", ")
+        if name not in _paths.NAMESPACES.get(match[1], ())
+    ]
+
+
 def test_every_path_that_is_named_exists():
     assert wrong_paths(everything()) == []
 
 
 def test_every_module_and_symbol_that_is_named_exists():
     assert wrong_names(everything()) == []
+
+
+def test_every_code_that_is_named_exists():
+    assert wrong_codes(everything()) == []
+    assert not RETIRED & {code.code for code in codes()}
+
+
+def test_symbols_in_braces_exist():
+    assert sum(text.text.count(".{") for text in markdown()) >= 3
+    assert wrong_braces(markdown()) == []
 
 
 def test_no_text_cites_a_document_that_is_not_here():
@@ -227,6 +271,10 @@ def test_every_example_is_used():
         (wrong_targets, "run `make everything`"),
         (wrong_variables, "set TFLS_NOT" + "_READ"),
         (wrong_targets, "run `tox -e tf9.9-py37`"),
+        (wrong_codes, "see LS999"),
+        (wrong_codes, "see LS7"),
+        (wrong_codes, "see LS1010"),
+        (wrong_braces, "`tf.contrib.mixed_precision.{LossScale}`"),
     ],
 )
 def test_a_wrong_claim_is_found(check, claim):

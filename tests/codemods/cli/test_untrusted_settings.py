@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from command_line import FINAL, LEGACY, MANUAL
+from command_line import LEGACY, MANUAL
 from file_system import git, snapshot
 from tf_lossscale_codemods.cli import migrate, settings
 from tf_lossscale_codemods.files.diffs import unified
@@ -28,17 +28,6 @@ def victim(tmp_path):
     outside.mkdir()
     (outside / "precious").write_text("precious")
     return outside
-
-
-def test_settings_that_matter_are_shown_before_a_file_is_written(command_line):
-    command_line.write(a=LEGACY, bad=b"from tensorflow.keras import mixed_precision (\n")
-    command_line.settings("allow-dirty = true")
-    ran = command_line.run("migrate", "--write")
-    assert ran.status == 2
-    note, error = ran.err.splitlines()
-    assert note == "settings from pyproject.toml: allow-dirty = true"
-    assert error.startswith("bad.py:1: error: ")
-    assert command_line.path("a.py").read_bytes() == FINAL
 
 
 # Reports

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from command_line import PROGRAM
+from execution.bundle import read
 
 FILES = {
     "compat.py": """\
@@ -49,25 +50,6 @@ from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as 
     "first.py": "from shared import *\n\nmp.set_policy('a')\nopt = Wrap(make(), 8)\n",
     "second.py": "import shared\n\nshared.left.Policy('a', loss_scale=None)\nuse(shared)\n",
     "third.py": "import shared\n\nshared.left.Policy('a', loss_scale=None)\nuse(shared)\n",
-    "optim.py": """\
-import tensorflow as tf
-
-
-def build(kind):
-    if kind:
-        return tf.keras.mixed_precision.experimental.LossScaleOptimizer(kind(), "dynamic")
-    return tf.keras.mixed_precision.experimental.LossScaleOptimizer(kind(), None)
-""",
-    "trainer.py": """\
-import tensorflow as tf
-
-
-def scaled(opt, loss):
-    if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
-        loss = opt.get_scaled_loss(loss)
-    return loss
-""",
-    "main.py": "import trainer\nfrom optim import build\n\ntrainer.scaled(build(1), 1)\n",
     "final.py": """\
 import tensorflow as tf
 from unknown import *
@@ -77,6 +59,8 @@ if isinstance(model.optimizer, tf.keras.mixed_precision.LossScaleOptimizer):
     print(CrossShardOptimizer, model.optimizer.loss_scale)
 """,
 }
+for line in read("files")[:4]:
+    FILES.update({f"{line['name']}/{name}": text for name, text in line["files"].items()})
 SEEDS = 20 if os.environ.get("TFLS_TEST_SIZE") == "long" else 3
 OPTIONS = ("--report", "json:{}.json", "--report", "sarif:{}.sarif", "-v", "--allow-dirty")
 
@@ -86,6 +70,7 @@ def tree(tmp_path):
     directory = tmp_path / "tree"
     directory.mkdir()
     for name, text in FILES.items():
+        (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_text(text)
     return directory
 
