@@ -3,6 +3,7 @@
 Each test first shows that its tripwire works: an ordinary git command in the repository trips it.
 """
 
+import functools
 import hashlib
 import os
 import random
@@ -60,9 +61,32 @@ def attributes(line: str) -> None:
         file.write(line + "\n")
 
 
-def with_fsmonitor(wire):
-    set_config(core__fsmonitor=wire.program("fsmonitor"))
-    return ["status"]
+_DIFF = "diff --ext-diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD"
+_COMMANDS = ("ls-tree", "stat", "ls-files", "cat-file", "rev-parse", "diff-index", "check-attr")
+SETTINGS = {
+    "fsmonitor": ({"core.fsmonitor": "cat"}, "", "status"),
+    "clean filter": (
+        {"filter.x.clean": "cat", "filter.x.smudge": "cat", "filter.x.required": ""},
+        "* filter=x",
+        "status",
+    ),
+    "process filter": ({"filter.x.process": "exit 1"}, "* filter=x", "status"),
+    "textconv": ({"diff.x.textconv": 'cat "$1"'}, "* diff=x", "show HEAD"),
+    "external diff": ({"diff.external": "exit 0"}, "", _DIFF),
+    "diff driver": ({"diff.x.command": "exit 0"}, "* diff=x", _DIFF),
+    "alias": ({f"alias.{command}": "cat" for command in _COMMANDS}, "", "stat"),
+}
+"""Settings with the programs that they name, attributes, and a command of git that runs one."""
+
+
+def with_settings(name, wire):
+    values, line, control = SETTINGS[name]
+    for key, then in values.items():
+        program = wire.program(key, then) if then else "true"
+        git("config", key, ("!" if name == "alias" else "") + program)
+    attributes(line)
+    touch_all()
+    return control.split()
 
 
 def with_hooks(wire):
@@ -80,46 +104,6 @@ def with_hooks_path(wire):
     return ["status"]
 
 
-def with_clean_filter(wire):
-    set_config(filter__x__clean=wire.program("clean"), filter__x__smudge=wire.program("smudge"))
-    set_config(filter__x__required="true")
-    attributes("* filter=x")
-    touch_all()
-    return ["status"]
-
-
-def with_process_filter(wire):
-    set_config(filter__x__process=wire.program("process", "exit 1"))
-    attributes("* filter=x")
-    touch_all()
-    return ["status"]
-
-
-def with_textconv(wire):
-    set_config(diff__x__textconv=wire.program("textconv", 'cat "$1"'))
-    attributes("* diff=x")
-    return ["show", "HEAD"]
-
-
-def with_external_diff(wire):
-    set_config(diff__external=wire.program("external-diff", "exit 0"))
-    return ["diff", "--ext-diff", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "HEAD"]
-
-
-def with_diff_driver(wire):
-    set_config(diff__x__command=wire.program("diff-driver", "exit 0"))
-    attributes("* diff=x")
-    return ["diff", "--ext-diff", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "HEAD"]
-
-
-def with_alias(wire):
-    for name in ("ls-tree", "stat"):
-        set_config(**{f"alias__{name}": "!" + wire.program("alias")})
-    for name in ("ls-files", "cat-file", "rev-parse", "diff-index", "check-attr", "config"):
-        set_config(**{f"alias__{name}": "!" + wire.program("alias")})
-    return ["stat"]
-
-
 def with_lazy_fetch(wire):
     """A partial clone without an object: to fetch it, git runs what the repository configures."""
     set_config(protocol__ext__allow="always", core__repositoryFormatVersion="1")
@@ -130,27 +114,20 @@ def with_lazy_fetch(wire):
     return ["cat-file", "-p", name]
 
 
-TRIPS = [
-    with_fsmonitor,
-    with_hooks,
-    with_hooks_path,
-    with_clean_filter,
-    with_process_filter,
-    with_textconv,
-    with_external_diff,
-    with_diff_driver,
-    with_alias,
-    with_lazy_fetch,
-]
+TRIPS = {
+    **{name: functools.partial(with_settings, name) for name in SETTINGS},
+    "hooks": with_hooks,
+    "path of hooks": with_hooks_path,
+    "lazy fetch": with_lazy_fetch,
+}
 
 
-@pytest.mark.parametrize("trip", TRIPS, ids=lambda trip: trip.__name__)
+@pytest.mark.parametrize("trip", TRIPS)
 def test_nothing_of_a_work_tree_runs(committed, wire, trip):
-    control = trip(wire)
+    control = TRIPS[trip](wire)
     git(*control, check=False)
     assert wire.take(), "the tripwire does not work"
-    if trip in (with_hooks, with_hooks_path, with_clean_filter, with_process_filter):
-        touch_all()
+    touch_all()
     before = snapshot(wire.directory)
     tree = snapshot(committed.directory)
     assert committed.run("migrate").status == 1
@@ -164,7 +141,7 @@ def test_nothing_of_a_work_tree_runs(committed, wire, trip):
     refuses_to_write(committed)
     committed.path("new.py").unlink()
     tree = snapshot(committed.directory / ".git")
-    if trip is with_lazy_fetch:
+    if trip == "lazy fetch":
         refuses_to_write(committed)
     else:
         ran = committed.run("migrate", "--write")
