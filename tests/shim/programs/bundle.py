@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 from processes import REPOSITORY
 
-FOLDER = os.environ.get("TFLS_PROGRAMS") or os.path.join(REPOSITORY, "tests", "data", "programs")
+FOLDER = os.path.join(REPOSITORY, "tests", "data", "programs")
 
 
 def read_programs(name: str = "bundle") -> List[Dict[str, Any]]:
