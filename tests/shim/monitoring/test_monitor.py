@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import recorded
+import replicated
 import support
 import tensorflow as tf
 import watched
@@ -426,37 +427,36 @@ def test_find_nonfinite(mode):
         assert list(tf.function(lambda: find(variables))().numpy()) == [b"a", b"d"]
 
 
-def originals():
-    inner = support.sgd()
-    yield support.v1_namespaces()["original"].MixedPrecisionLossScaleOptimizer(inner, "dynamic")
-    for subject in recorded.originals():
-        yield subject.dynamic(subject.inner("SGD", learning_rate=0.1))
+V1 = "MixedPrecisionLossScaleOptimizer"
+REFUSED = {
+    "original": (TypeError, r"own class.*--replace"),
+    "other": (TypeError, "takes a loss-scale optimizer"),
+    "fixed": (ValueError, "find_nonfinite"),  # it skips no step
+}
 
 
-def test_originals_are_refused():
-    found = list(originals())
+def refused(what):
+    namespaces, inner = support.v1_namespaces(), support.sgd()
+    if what == "original":
+        yield getattr(namespaces["original"], V1)(inner, "dynamic")
+        for subject in recorded.originals():
+            yield subject.dynamic(subject.inner("SGD", learning_rate=0.1))
+    elif what == "other":
+        yield from (inner, KIND.optimizers.SGD(), None)
+    else:
+        yield getattr(namespaces["ours"], V1)(inner, 8)
+        cls = tfls.keras.mixed_precision.LossScaleOptimizer
+        yield cls(KIND.optimizers.SGD(), dynamic=False, initial_scale=8)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_optimizers_that_are_refused(what):
+    error, words = REFUSED[what]
+    found = list(refused(what))
     assert len(found) >= 2
-    for original in found:
-        with pytest.raises(TypeError, match=r"own class.*--replace"):
-            tfls.monitoring.Monitor(original)
-
-
-def test_what_is_no_loss_scale_optimizer_is_refused():
-    for other in (support.sgd(), KIND.optimizers.SGD(), None):
-        with pytest.raises(TypeError, match="takes a loss-scale optimizer"):
-            tfls.monitoring.Monitor(other)
-
-
-def test_fixed_scales_that_skip_no_step_are_refused():
-    namespace = tfls.compat.v1.mixed_precision
-    inner = support.sgd()
-    cls = tfls.keras.mixed_precision.LossScaleOptimizer
-    for fixed in (
-        namespace.MixedPrecisionLossScaleOptimizer(inner, 8),
-        cls(KIND.optimizers.SGD(), dynamic=False, initial_scale=8),
-    ):
-        with pytest.raises(ValueError, match="find_nonfinite"):
-            tfls.monitoring.Monitor(fixed)
+    for optimizer in found:
+        with pytest.raises(error, match=words):
+            tfls.monitoring.Monitor(optimizer)
 
 
 def test_the_fixed_scale_of_contrib_skips_steps():
@@ -541,23 +541,19 @@ def test_the_namespace_holds_these_names_only():
         tfls.monitoring.Monitors
 
 
-MIRRORED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "mirrored.py")
-
-
 @pytest.mark.parametrize("mode", ["graph"] + ([] if support.IS_TF1 else ["eager"]))
 def test_mirrored_replicas(mode):
     """Any replica's gradient, and a sum that overflows, can be the bad one."""
-    found = run_program(MIRRORED, mode, keras=True)
-    assert len(found) >= (2 if mode == "graph" else 4)
-    for case, (readings, skips, weights_equal, missing, more) in found.items():
-        assert [tuple(each) for each in readings] == [
-            (1, 0, 0, None),
-            (2, 1, 1, "second"),
-            (3, 2, 2, "first"),
-            (4, 3, 3, "third"),
-            (5, 3, 0, "third"),
-        ], case
-        assert skips == [False, True, True, True, False], case
-        assert weights_equal, case
-        assert missing == [], case
-        assert more == [], case
+    if mode == "graph":
+        cases = ["v1-ours:graph", "contrib-ours:graph"]
+    else:
+        # What is eager is decided in the monitor; the optimizers differ in where it is called.
+        keras = [f"ours-final-{name}" for name in watched.KERAS_KINDS]
+        cases = ["v1-ours:eager", f"ours-final-{KIND.name}:eager"]
+        cases += [f"{each}:function" for each in ["v1-ours", "contrib-ours", *keras]]
+    for what, runs in run_program(
+        replicated.PROGRAM, "2", "monitor", *cases, timeout=600, keras=True
+    ).items():
+        replicated.check(runs, what.split(":")[0], 2, 2)
+        for name, run in runs.items():
+            replicated.check_readings(run, what, 2, replicated.MOMENTA[name])

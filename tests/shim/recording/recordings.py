@@ -1,8 +1,11 @@
 """Recordings of what a test does, and an optimizer for those that need no more than one."""
 
 import os
-from typing import Any, List
+from typing import Any, Dict, List
 
+import numpy as np
+import pytest
+import replicated
 import tensorflow as tf
 
 import tf_lossscale as tfls
@@ -57,3 +60,32 @@ def v1_optimizer(inner: Any = None, scale: float = 8.0) -> Any:
 def v1_variable() -> Any:
     """Returns a variable with the value 1 in the graph of a Session."""
     return tf1.get_variable("weight", initializer=1.0, use_resource=True)
+
+
+def check(run: Dict[str, Any], where: str, scale: float) -> None:
+    """Asserts that a record has what the program saw, and that recording changed nothing."""
+    record, rows = run["record"], run["rows"]
+    assert record["scales"] == [scale, *(row["scales"][0] for row in rows[:-1])], where
+    weights = [str(row["weights"]) for row in rows]  # of a NaN, too
+    # What precedes the first step is not shown; it is applied in all cases.
+    changed = [True, *(one != other for one, other in zip(weights, weights[1:]))]
+    assert record["applied"] == changed, where
+    if record["rule"] != "fixed":
+        assert record["finite"] == record["applied"], where
+    losses = [row["loss"] for row in rows]
+    np.testing.assert_allclose(record["loss"], losses, rtol=1e-6, err_msg=where)
+    assert run["changed"] == [], where
+
+
+def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5) -> None:
+    """Likewise for the steps of `replicated.py`, of which more is known."""
+    check(run, what, replicated.SCALE)
+    record, steps = run["record"], replicated.expected(count, momentum)
+    assert record["replicas"] == count, what
+    assert record["known"] is (":graph" not in what), what
+    assert bool(record["xla"]) is what.endswith(":xla"), what
+    assert (record["rule"] == "fixed") is what.startswith("fixed"), what
+    assert record["shapes"] == list(replicated.SHAPES.values()), what
+    # Those of the summed gradients.
+    assert record["bad"] == [each.bad for each in steps], what
+    assert record["norm"] == [each.norm and pytest.approx(each.norm) for each in steps], what

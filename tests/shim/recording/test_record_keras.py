@@ -1,166 +1,96 @@
 """Recording of Keras optimizers: what is recorded, and that the training does not change."""
 
-import os
-
 import numpy as np
 import pytest
+import recorded
+import replicated
 import tensorflow as tf
-from recordings import Recording
+from recordings import Recording, check_steps
 
 import tf_lossscale as tfls
 from tf_lossscale._cli.main import main
 
 tf1 = tf.compat.v1
 keras = tf.keras
-TF_VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
-KERAS_3 = getattr(keras, "__version__", "2").startswith("3")
-
-STEPS = 12
-NOT_FINITE = (2, 3, 7)
-MODES = ("eager", "function", "fit", "fit eagerly")
-FEWER_MODES = ("eager",)
-# Functions with the originals are recorded by `test_compare_finds_the_original_and_ours_the_same`.
-OF_ORIGINALS = MODES if os.environ.get("TFLS_TEST_SIZE") == "long" else ("eager", "fit")
+KERAS_3 = hasattr(keras, "Operation")
+STEPS, NOT_FINITE = 12, (2, 3, 7)
+ORIGINALS = recorded.originals()
+# The experimental class shares the step of the final one, where there are both.
+SUBJECTS = recorded.with_own_step() + ORIGINALS
+OF_TF_KERAS = [
+    each
+    for each in SUBJECTS
+    if each.kind.optimizers.SGD is keras.optimizers.SGD and each.kind.name != "legacy"
+]
+if recorded.TF < (2, 11):
+    OF_TF_KERAS = SUBJECTS
 
 
 @pytest.fixture(autouse=True, scope="module")
 def in_eager_mode():
-    if TF_VERSION >= (2, 0):
-        yield
-        return
-    from tensorflow.python.eager import context
-
-    with context.eager_mode():
+    with recorded.eagerly():
         yield
 
 
-def wrappers():
-    """The functions that wrap an optimizer, by name."""
-
-    def final(cls):
-        return lambda inner: cls(inner, initial_scale=64.0, dynamic_growth_steps=3)
-
-    def experimental(cls, dynamic):
-        return lambda inner: cls(inner, dynamic(64.0, 3))
-
-    ours = tfls.keras.mixed_precision
-    dynamic = tfls.compat.v1.mixed_precision.DynamicLossScale
-    found = {
-        "final": final(ours.LossScaleOptimizer),
-        "experimental": experimental(ours.experimental.LossScaleOptimizer, dynamic),
-    }
-    if TF_VERSION >= (2, 4):
-        found["final original"] = final(keras.mixed_precision.LossScaleOptimizer)
-    if TF_VERSION <= (2, 8):
-        original = tf1.train.experimental.DynamicLossScale
-        installed = keras.mixed_precision.experimental.LossScaleOptimizer
-        found["experimental original"] = experimental(installed, original)
-    return found
+@pytest.mark.parametrize("mode", ["eager", "function"])
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_recording_changes_nothing_and_says_what_happened(subject, mode):
+    what = f"{subject}:{mode}"
+    check_steps(replicated.of_one(what, "record"), what, 1)
 
 
-def data():
-    rows = np.stack([np.full([2, 4], step * 0.1, np.float32) for step in range(STEPS)])
-    for step in NOT_FINITE:
-        rows[step, 0, 0] = np.inf
-    return rows, np.ones([STEPS, 2, 1], np.float32)
+@pytest.mark.parametrize("original", ORIGINALS, ids=str)
+def test_compare_finds_the_original_and_ours_the_same(original, tmp_path, capsys):
+    paths = []
+    for subject in (original, original.counterpart()):
+        paths.append(str(tmp_path / str(subject)))
+        replicated.of_one(f"{subject}:function", "record", paths[-1])
+    assert main(["compare", *paths]) == 0
+    assert "equal initial weights" in capsys.readouterr().out
 
 
-def inner_optimizer(which):
-    optimizers = keras.optimizers
-    if which == "legacy":
-        optimizers = getattr(optimizers, "legacy", optimizers)
-    if which == "momentum":  # Keras 3's own class does not count skipped steps, which Adam needs
-        return optimizers.SGD(0.01, momentum=0.9)
-    return optimizers.Adam(0.01)
-
-
-def train(name, mode, which="default", jit_compile=False):
-    """Returns what must not change, and the losses, scales and counts that the program sees."""
+def fit(subject, **options):
+    """Returns what must not change, with the scales that a callback sees before each step."""
     keras.backend.clear_session()
     tf1.set_random_seed(5)
-    model = keras.Sequential(
-        [
-            keras.layers.Dense(3, kernel_initializer=keras.initializers.Constant(0.1)),
-            keras.layers.Dense(1, kernel_initializer=keras.initializers.Constant(0.1)),
-        ]
-    )
+    constant = keras.initializers.Constant(0.1)
+    layers = [keras.layers.Dense(size, kernel_initializer=constant) for size in (3, 1)]
+    model = keras.Sequential(layers)
     model.build([None, 4])
-    optimizer = wrappers()[name](inner_optimizer(which))
-    rows = []
+    inner = subject.inner("SGD", learning_rate=0.01, momentum=0.9)
+    optimizer = subject.dynamic(inner, 64.0, 3)
+    if KERAS_3:
+        options = {"jit_compile": False, **options}
+    model.compile(optimizer, "mse", **options)
+    scales = []
 
-    def scale():
-        if KERAS_3 and not optimizer.built:
-            return 64.0
-        value = optimizer.dynamic_scale if KERAS_3 else optimizer.loss_scale
-        return float(value() if callable(value) and not hasattr(value, "numpy") else value)
+    class Scales(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            unbuilt = KERAS_3 and not optimizer.built
+            scale = 64.0 if unbuilt else subject.scale_and_counter(optimizer)[0]
+            scales.append(recorded.number(scale))
 
-    inputs, targets = data()
-    if mode.startswith("fit"):
-        options = {"run_eagerly": mode == "fit eagerly"}
-        if KERAS_3:
-            options["jit_compile"] = jit_compile
-        model.compile(optimizer, "mse", **options)
-
-        class Rows(keras.callbacks.Callback):
-            def on_train_batch_begin(self, batch, logs=None):
-                self.scale = scale()
-
-            def on_train_batch_end(self, batch, logs=None):
-                rows.append((None, self.scale))
-
-        # Not in one array: the loss that callbacks see is a mean over the batches so far.
-        model.fit(
-            inputs.reshape([-1, 4]),
-            targets.reshape([-1, 1]),
-            batch_size=2,
-            shuffle=False,
-            callbacks=[Rows()],
-            verbose=0,
-        )
-    else:
-        like_keras_3 = KERAS_3 and name.endswith("original")
-
-        def step(images, labels):
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(model(images) - labels))
-                scaled = (
-                    optimizer.scale_loss(loss) if like_keras_3 else optimizer.get_scaled_loss(loss)
-                )
-            variables = model.trainable_variables
-            gradients = tape.gradient(scaled, variables)
-            if like_keras_3:
-                optimizer.apply(gradients, variables)
-            else:
-                unscaled = optimizer.get_unscaled_gradients(gradients)
-                optimizer.apply_gradients(list(zip(unscaled, variables)))
-            return loss
-
-        if mode == "function":
-            step = tf.function(step)
-        for images, labels in zip(inputs, targets):
-            before = scale()
-            rows.append((float(step(tf.constant(images), tf.constant(labels))), before))
-    has_property = hasattr(type(optimizer), "inner_optimizer") or KERAS_3
-    state = optimizer.inner_optimizer if has_property else optimizer._optimizer
-    variables = state.variables() if callable(state.variables) else state.variables
-    kept = {
+    inputs = np.stack([np.full([2, 4], step * 0.1, np.float32) for step in range(STEPS)])
+    inputs[NOT_FINITE, 0, 0] = np.inf
+    inputs, targets = inputs.reshape([-1, 4]), np.ones([2 * STEPS, 1], np.float32)
+    arguments = {"batch_size": 2, "shuffle": False, "callbacks": [Scales()], "verbose": 0}
+    model.fit(inputs, targets, **arguments)
+    inner = getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
+    variables = recorded.variables_of(inner)
+    return {
         "weights": [each.tolist() for each in model.get_weights()],
         "names": [getattr(each, "path", each.name) for each in variables],
         "state": [each.numpy().tolist() for each in variables],
         "random": tf.random.normal([2]).numpy().tolist(),
-        "rows": rows,
+        "scales": scales,
     }
-    return kept, rows
 
 
-def check(rows, record):
-    """Asserts that a record says what the program saw."""
+def check(kept, record):
+    """Asserts that a record of `fit` says what the callback saw."""
     assert record.shapes == [[4, 3], [3], [3, 1], [1]]
     assert record.steps == list(range(STEPS))
-    assert record.scales == [scale for _, scale in rows]
-    losses = [loss for loss, _ in rows]
-    if losses[0] is not None:
-        np.testing.assert_array_equal(record.loss, losses)
+    assert record.scales == kept["scales"]
     assert None not in record.loss
     assert record.finite == [step not in NOT_FINITE for step in range(STEPS)]
     assert record.applied == record.finite
@@ -169,59 +99,24 @@ def check(rows, record):
     assert record.initial_weights is not None
 
 
-def _cases():
-    # The experimental classes share the step of the final ones, where there are both.
-    both = TF_VERSION >= (2, 4)
-    for name in wrappers():
-        modes = OF_ORIGINALS if name.endswith("original") else MODES
-        for mode in FEWER_MODES if both and name.startswith("experimental") else modes:
-            yield name, mode
-
-
-@pytest.mark.parametrize(("name", "mode"), list(_cases()))
-def test_recording_changes_nothing_and_says_what_happened(name, mode, tmp_path):
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("subject", OF_TF_KERAS, ids=str)
+def test_fit(subject, run_eagerly, tmp_path):
     with Recording(tmp_path) as recording:
-        kept, rows = train(name, mode)
-    np.testing.assert_equal(kept, train(name, mode)[0])
-    check(rows, recording.record)
+        kept = fit(subject, run_eagerly=run_eagerly)
+    np.testing.assert_equal(kept, fit(subject, run_eagerly=run_eagerly))
+    check(kept, recording.record)
 
 
-if TF_VERSION >= (2, 11) and not KERAS_3:
-
-    @pytest.mark.parametrize("name", ["final", "final original"])
-    def test_legacy_optimizers_are_recorded_too(name, tmp_path):
-        with Recording(tmp_path) as recording:
-            kept, rows = train(name, "function", "legacy")
-        np.testing.assert_equal(kept, train(name, "function", "legacy")[0])
-        check(rows, recording.record)
-
-
-@pytest.mark.parametrize(
-    ("original", "ours"),
-    [(each, each.replace(" original", "")) for each in wrappers() if each.endswith("original")],
-)
-def test_compare_finds_the_original_and_ours_the_same(original, ours, tmp_path, capsys):
-    paths = []
-    for name in (original, ours):
-        with Recording(tmp_path / name) as recording:
-            train(name, "function", "momentum")
-        paths.append(recording.path)
-    assert main(["compare", *paths]) == 0
-    assert "equal initial weights" in capsys.readouterr().out
-
-
-if KERAS_3:
-
-    @pytest.mark.parametrize("name", ["final", "final original"])
-    def test_fit_with_steps_that_xla_compiles_is_recorded(name, tmp_path):
-        with Recording(tmp_path) as recording:
-            # Keras's own class does not count skipped steps, which Adam needs.
-            kept, rows = train(name, "fit", "momentum", True)
-        bare = train(name, "fit eagerly", "momentum")[0]
-        for one, other in zip(kept["weights"], bare["weights"]):
-            np.testing.assert_allclose(one, other, rtol=2e-6)
-        check(rows, recording.record)
-        assert recording.header.xla is True
+@pytest.mark.skipif(not KERAS_3, reason="only Keras 3 compiles steps itself")
+@pytest.mark.parametrize("subject", OF_TF_KERAS, ids=str)
+def test_fit_with_steps_that_xla_compiles(subject, tmp_path):
+    with Recording(tmp_path) as recording:
+        kept = fit(subject, jit_compile=True)
+    for one, other in zip(kept["weights"], fit(subject, run_eagerly=True)["weights"]):
+        np.testing.assert_allclose(one, other, rtol=2e-6)
+    check(kept, recording.record)
+    assert recording.header.xla is True
 
 
 class _Transforming(keras.optimizers.SGD):

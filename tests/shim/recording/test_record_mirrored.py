@@ -2,44 +2,39 @@
 
 import os
 
-import numpy as np
 import pytest
+import recorded
+import replicated
 from processes import run_program
+from recordings import check, check_steps
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "mirrored.py")
-FIRST, FOURTH, FIFTH = 66**0.5, 45.5**0.5, 46**0.5
-"""The norms of the summed gradients of the finite steps of the program."""
-
-
-@pytest.fixture(scope="module", params=["session", "eager"])
-def runs(request, tmp_path_factory):
-    return run_program(PROGRAM, request.param, str(tmp_path_factory.mktemp("records")))
+FIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "mirrored_fit.py")
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+V1 = ["contrib-ours", "v1-ours"]
 
 
-def test_each_step_of_all_replicas_is_one_row(runs):
-    assert runs
-    for name, run in runs.items():
-        assert len(run["recorded"]) == len(run["seen"]) == 5, name
-        for (loss, scale, applied), row in zip(run["seen"], run["recorded"]):
-            np.testing.assert_allclose(row[0], loss, rtol=1e-6, err_msg=name)
-            assert row[1:] == [scale, applied, applied], name
-        assert run["replicas"] == 2, name
-        assert run["weights are known"] is not name.startswith("session"), name
+def cases(mode):
+    if mode == "graph":
+        return [f"{each}:graph" for each in [*V1, "v1-original"]]
+    ours = [each for each in recorded.ours() if each.api == "final"]
+    modes = ["eager", "function"] if LONG else ["eager"]
+    keras = [f"{each}:{mode}" for each in [*ours, *recorded.originals()] for mode in modes]
+    return [f"{each}:function" for each in V1] + keras
 
 
-def test_the_training_does_not_change(runs):
-    assert {name: run["changed"] for name, run in runs.items()} == {name: [] for name in runs}
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_each_step_of_all_replicas_is_one_row_and_the_run_is_the_same(mode):
+    runs = run_program(replicated.PROGRAM, "2", "record", *cases(mode), timeout=600, keras=True)
+    for what, of_each in runs.items():
+        for name, run in of_each.items():
+            check_steps(run, what, 2, replicated.MOMENTA[name])
 
 
-def test_norm_and_first_bad_variable_are_those_of_the_summed_gradients(runs):
-    for name, run in runs.items():
-        if name.startswith("fit"):
-            assert run["bad"][:3] == [None, 0, 0], name
-            assert run["shapes"] == [[2, 3], [3], [3, 1], [1]], name
-            continue
-        assert run["bad"] == [None, 1, 0, None, None], name
-        expected = [FIRST, None, None, FOURTH, FIFTH]
-        assert [each is None for each in run["norm"]] == [each is None for each in expected], name
-        for each, norm in zip(run["norm"], expected):
-            assert norm is None or abs(each / norm - 1) < 1e-6, name
-        assert run["shapes"] == [[2], [3, 2], []], name
+def test_fit():
+    (subject,) = [each for each in recorded.ours() if each.api == "final"][-1:]
+    run = run_program(FIT, str(subject), keras=True)
+    check(run, "fit", 1024.0)
+    assert run["record"]["replicas"] == 2
+    assert run["record"]["bad"][:3] == [None, 0, 0]
+    assert run["record"]["shapes"] == [[2, 3], [3], [3, 1], [1]]
+    assert run["record"]["known"]

@@ -2,71 +2,47 @@
 
 import numpy as np
 import pytest
+import replicated
 import tensorflow as tf
-from recorded_sessions import NOT_FINITE, STEPS, classes, train
-from recordings import Recording, v1_optimizer, v1_variable
+from recordings import Recording, check_steps, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
 from tf_lossscale._cli.main import main
 from tf_lossscale._recording.reading import read_record
 
 tf1 = tf.compat.v1
-
-
-def check(outcome, record, name):
-    """Asserts that a record says what the program printed."""
-    assert record.names == ["kernel", "bias"]
-    assert record.shapes == [[4, 3], [3]]
-    assert record.steps == list(range(STEPS))
-    np.testing.assert_array_equal(record.loss, [row[0] for row in outcome.rows])
-    assert record.scales == [row[1] for row in outcome.rows]
-    counts = [0, *(row[2] for row in outcome.rows)]
-    assert record.applied == [later > earlier for earlier, later in zip(counts, counts[1:])]
-    if name.startswith("v1 fixed"):
-        assert all(record.applied)  # this class applies what is not finite, so all weights are NaN
-        assert record.finite == [step < NOT_FINITE[0] for step in range(STEPS)]
-        assert record.scale.rule == "fixed"
-    else:
-        assert record.finite == [step not in NOT_FINITE for step in range(STEPS)]
-        assert record.applied == record.finite
-        assert [each is None for each in record.norm] == [not each for each in record.finite]
-        assert [each == 0 for each in record.bad] == [not each for each in record.finite]
-
-
-# The global step of TensorFlow 1.15 is a reference variable, which control flow v2 cannot take.
-MODES = [(True, True, not tf.__version__.startswith("1.")), (False, False, False)]
+NAMES = ["contrib-ours", "v1-ours", "v1-original"]
+if tf.__version__.startswith("1."):
+    NAMES.append("contrib-original")
 # A fixed scale is another column of the record, whatever the mode.
-CASES = [(name, *mode) for name in classes() for mode in MODES[: 1 if "fixed" in name else 2]]
+CASES = [f"{name}:{mode}" for name in NAMES for mode in ("graph-v2-monitored", "graph-references")]
+CASES += [f"fixed-{name}:graph-v2" for name in NAMES]
 
 
-@pytest.mark.parametrize("args", CASES, ids=lambda args: "-".join(map(str, args)))
-def test_recording_changes_nothing_and_says_what_happened(args, tmp_path):
-    with Recording(tmp_path) as recording:
-        outcome = train(*args)
-    np.testing.assert_equal(outcome.kept, train(*args).kept)
-    check(outcome, recording.record, args[0])
+@pytest.mark.parametrize("what", CASES)
+def test_recording_changes_nothing_and_says_what_happened(what):
+    check_steps(replicated.of_one(what, "record"), what, 1)
 
 
-def records(folder, *names):
-    """Yields the records of trainings with some classes."""
-    for name in names:
-        with Recording(folder / name) as recording:
-            train(name, True, False, False)
-        yield recording.path
+def compare(folder, *cases):
+    """Compares the records of two trainings."""
+    paths = [str(folder / each.partition(":")[0]) for each in cases]
+    for what, path in zip(cases, paths):
+        replicated.of_one(what, "record", path)
+    return main(["compare", *paths])
 
 
-@pytest.mark.parametrize(
-    ("original", "ours"),
-    [(each, each.replace(" original", "")) for each in classes() if each.endswith("original")],
-)
-def test_compare_finds_the_original_and_ours_identical(original, ours, tmp_path, capsys):
-    assert main(["compare", *records(tmp_path, original, ours)]) == 0
+@pytest.mark.parametrize("name", [each for each in NAMES if each.endswith("original")])
+@pytest.mark.parametrize("fixed", ["", "fixed-"])
+def test_compare_finds_the_original_and_ours_identical(fixed, name, tmp_path, capsys):
+    names = name, name.replace("original", "ours")
+    assert compare(tmp_path, *(f"{fixed}{each}:graph-references" for each in names)) == 0
     assert "bit-identical" in capsys.readouterr().out
 
 
 def test_compare_finds_another_loss_scale(tmp_path, capsys):
-    assert main(["compare", *records(tmp_path, "contrib", "v1")]) == 1
-    assert "declared with shrink_steps 2 and 1" in capsys.readouterr().out
+    assert compare(tmp_path, "contrib-ours:graph", "fixed-contrib-ours:graph") == 1
+    assert "declared with rule exponential and fixed" in capsys.readouterr().out
 
 
 def test_a_loss_that_may_be_of_another_step_is_unknown(tmp_path):
@@ -85,12 +61,12 @@ def test_a_loss_that_may_be_of_another_step_is_unknown(tmp_path):
 
 def test_without_norm_the_gradients_are_not_read(tmp_path):
     with Recording(tmp_path, norm=False) as recording:
-        outcome = train("contrib", True, False, False)
-    record = recording.record
-    assert record.norm == [None] * STEPS
-    assert record.bad == [None] * STEPS
-    assert record.finite == [step not in NOT_FINITE for step in range(STEPS)]
-    assert record.scales == [row[1] for row in outcome.rows]
+        strategy = tf.distribute.get_strategy()
+        replicated.run(strategy, "contrib-ours:graph-references", 0.5, 1, "nothing")
+    record, steps = recording.record, replicated.expected(1, 0.5)
+    assert record.norm == record.bad == [None] * len(steps)
+    assert record.finite == [each.applied for each in steps]
+    assert record.scales == [replicated.SCALE, *(each.scale for each in steps[:-1])]
 
 
 def test_steps_after_stop_are_not_recorded(tmp_path):
@@ -146,11 +122,11 @@ class Estimators:
     """Training with an Estimator."""
 
     @staticmethod
-    def train(name, folder):
+    def train(folder):
         def model(features, labels, mode):
             weight = tf1.get_variable("weight", initializer=[[0.5]])
             loss = tf.reduce_mean(tf.square(tf.matmul(features, weight) - labels))
-            optimizer, _ = classes()[name](tf1.train.GradientDescentOptimizer(0.1))
+            optimizer = v1_optimizer(tf1.train.GradientDescentOptimizer(0.1))
             step = optimizer.minimize(loss, tf1.train.get_global_step())
             return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
 
@@ -171,9 +147,9 @@ class Estimators:
 if hasattr(tf1, "estimator"):
 
     def test_an_estimator_trains_the_same(tmp_path):
-        unrecorded = Estimators.train("v1", str(tmp_path / "unrecorded"))
+        unrecorded = Estimators.train(str(tmp_path / "unrecorded"))
         with Recording(tmp_path) as recording:
-            assert Estimators.train("v1", str(tmp_path / "recorded")) == unrecorded
+            assert Estimators.train(str(tmp_path / "recorded")) == unrecorded
         record = recording.record
         assert record.applied == [True] * 4
         assert record.loss[0] == pytest.approx(0.625)

@@ -1,104 +1,56 @@
 """Several replicas take one decision: logical devices in a process, and two worker processes."""
 
-import os
+import math
 
-import numpy as np
 import processes
 import pytest
 import replicas
+import replicated
 import support
 import tensorflow as tf
 
-PROGRAMS = os.path.join(os.path.dirname(__file__), "programs")
-MIRRORED = os.path.join(PROGRAMS, "mirrored.py")
-WORKERS = os.path.join(PROGRAMS, "workers.py")
-
 # In a `tf.function` under a strategy, TensorFlow 1.15 cannot run any v1 optimizer.
-MODES = ["graph", "eager" if support.IS_TF1 else "eager,function"]
-
-# As in `mirrored.py`: what each variable starts at, and its gradient where a replica's is 1.
-VARIABLES = [([1.0, 1.0], 1.0), (2.0, 0.5), ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], -0.25)]
-SCALES = [1024.0, 512.0, 256.0, 128.0, 64.0, 64.0]
-# The step that the originals apply, though the sum of the gradients overflows (D1).
-SUM_OVERFLOWS = 4
-
-
-def weights(optimizer, gradient_sums):
-    """The variables after each step: `gradient_sums` are those of the first variable, or None."""
-    variables = [np.array(start) for start, _ in VARIABLES]
-    momenta, rows = [0.0] * len(variables), []
-    for total in gradient_sums:
-        if total is not None:
-            for index, (_, gradient) in enumerate(VARIABLES):
-                kept = 0.5 * momenta[index] if optimizer == "momentum" else 0.0
-                momenta[index] = kept + gradient * total
-                variables[index] = variables[index] - momenta[index]
-        rows.append([each.tolist() for each in variables])
-    return rows
+MODES = [["graph"], ["eager"] if support.IS_TF1 else ["eager", "function"]]
 
 
 @pytest.fixture(scope="module", params=MODES)
 def mirrored(request):
-    """What two replicas gave in one mode, or two; one process, because each start takes long."""
-    classes = "contrib-ours,v1-ours,v1-original"
-    return processes.run_program(MIRRORED, classes, request.param, timeout=300)
+    """What two replicas did in one mode, or two; one process, because each start takes long."""
+    classes = "contrib-ours", "v1-ours", "v1-original"
+    cases = [f"{cls}:{mode}" for cls in classes for mode in request.param]
+    return processes.run_program(replicated.PROGRAM, "2", "nothing", *cases)
 
 
-def test_replicas_agree(mirrored):
-    compared = 0
-    for case, rows in mirrored.items():
-        cls, optimizer, _ = case.split()
-        if cls == "v1-original":
+def test_replicas_agree_and_train_as_with_the_original(mirrored):
+    """But for D1: the original applies a sum that overflows."""
+    for what, runs in mirrored.items():
+        if "original" not in what:
+            replicated.check(runs, what, 2, 2)
             continue
-        compared += 1
-        # Steps: fine, four that are skipped (the last because only the sum overflows), fine.
-        assert [row[1] for row in rows] == [
-            [each, each] for each in weights(optimizer, [4.0, None, None, None, None, 4.0])
-        ], case
-        assert [row[2] for row in rows] == [[scale, scale] for scale in SCALES], case
-        assert [row[3] for row in rows] == [1, 1, 1, 1, 1, 2], case
-    assert compared >= 2
-
-
-def test_replicas_train_as_with_the_original(mirrored):
-    originals = [case for case in mirrored if case.startswith("v1-original")]
-    assert originals
-    for case in originals:
-        ours = mirrored[case.replace("original", "ours")]
-        assert ours[:SUM_OVERFLOWS] == mirrored[case][:SUM_OVERFLOWS], case
-
-
-def test_d1_the_original_applies_a_sum_that_overflows(mirrored):
-    originals = [rows for case, rows in mirrored.items() if case.startswith("v1-original")]
-    assert originals
-    for rows in originals:
-        assert rows[SUM_OVERFLOWS][0] == "sum overflows"
-        assert rows[SUM_OVERFLOWS][1][0][0] == [-float("inf")] * 2
+        for name, run in runs.items():
+            ours = mirrored[what.replace("original", "ours")][name]["rows"]
+            overflow = len(ours) + replicated.SUM_OVERFLOWS
+            assert run["rows"][:overflow] == ours[:overflow], what
+            assert all(math.isinf(copy[-1]) for copy in run["rows"][overflow]["weights"]), what
 
 
 def test_three_replicas():
-    found = processes.run_program(MIRRORED, "v1-ours", "eager", "3")
-    assert found
-    for case, rows in found.items():
-        expected = weights(case.split()[1], [5.0, None, None, None, None, 5.0])
-        assert [row[1] for row in rows] == [[each] * 3 for each in expected], case
+    found = processes.run_program(replicated.PROGRAM, "3", "nothing", "v1-ours:eager")
+    replicated.check(found["v1-ours:eager"], "v1-ours", 3, 3)
 
 
 @pytest.mark.skipif(not support.IS_TF1, reason="only TensorFlow 1.15 has the original")
 def test_c9_the_contrib_original_cannot_be_used_under_a_strategy():
     with pytest.raises(AssertionError, match="Error"):
-        processes.run_program(MIRRORED, "contrib-original", "graph")
+        processes.run_program(replicated.PROGRAM, "2", "nothing", "contrib-original:graph")
 
 
 def test_two_workers_agree():
-    workers = processes.start_workers(WORKERS, 2, "contrib-ours,v1-ours")
-    first, second = processes.wait_for_workers(workers)
-    assert first == second
-    assert len(first) >= 2
-    for case, rows in first.items():
-        expected = weights(case.split()[1], [4.0, None, None, None, None, 4.0])
-        assert [row[1] for row in rows] == expected, case
-        assert [row[2] for row in rows] == SCALES, case
+    cases = "contrib-ours:function", "v1-ours:function"
+    workers = processes.start_workers(replicated.PROGRAM, 2, "2", "nothing", *cases)
+    for found in processes.wait_for_workers(workers):
+        for what in cases:
+            replicated.check(found[what], what, 2, 1)
 
 
 def test_l5_update_inside_a_replica_raises_a_clear_error():
