@@ -1,7 +1,8 @@
 """Runs the tests of this folder eagerly, also on TensorFlow 1.15."""
 
-from typing import Iterator
+from typing import Any, Iterator
 
+import processes
 import pytest
 import recorded
 
@@ -10,3 +11,9 @@ import recorded
 def _eager() -> Iterator[None]:
     with recorded.eagerly():
         yield
+
+
+@pytest.fixture(scope="session")
+def in_a_process() -> Any:
+    """What `programs/experimental.py` gave."""
+    return processes.run_program(recorded.program("experimental.py"), timeout=600, keras=True)

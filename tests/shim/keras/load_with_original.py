@@ -14,12 +14,11 @@ from typing import Any, Dict
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import small_model
 import tensorflow as tf
 
 if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import small_model
 
 
 def optimizers(keras: Any, kind: str) -> Any:

@@ -1,14 +1,13 @@
 """Each Keras makes our class from a file once our class is used, in either order of imports."""
 
 import importlib.util
-import os
 from typing import Any, Dict, List
 
 import processes
 import pytest
 import recorded
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "first_use.py")
+PROGRAM = recorded.program("first_use.py")
 
 
 def names() -> List[str]:

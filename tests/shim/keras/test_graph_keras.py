@@ -4,14 +4,13 @@ From TensorFlow 2.11 on Keras has two loss-scale classes, and looks for either o
 graph-mode `compile` and `fit`, in `convert_to_legacy_optimizer` and in `model_to_estimator`.
 """
 
-import os
 from typing import Any, Dict, List
 
 import processes
 import pytest
 import recorded
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "graph_keras.py")
+PROGRAM = recorded.program("graph_keras.py")
 
 KINDS: List[str] = [each.name for each in recorded.kinds() if each.name != "keras3"]
 TWO_CLASSES = recorded.TF >= (2, 11) and bool(KINDS)

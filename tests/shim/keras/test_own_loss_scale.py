@@ -7,7 +7,6 @@ import json
 import os
 from typing import Any, Dict, List
 
-import processes
 import pytest
 import recorded
 import small_model
@@ -102,14 +101,6 @@ def test_a_python_bool_decides(subject: Any, scales: Any) -> None:
             optimizer = make(subject, loss_scale)
             seen = run(subject, optimizer, [float("inf")], in_function)
             assert seen == [(weight, 4.0)]
-
-
-@in_functions
-@every
-def test_a_multiplier(subject: Any, scales: Any, in_function: bool) -> None:
-    optimizer = make(subject, scales.DynamicLossScale(8.0, 1, 4.0))
-    seen = run(subject, optimizer, [1.0, float("nan"), 1.0], in_function)
-    assert seen == [(0.5, 32.0), (0.5, 8.0), (-0.25, 32.0)]
 
 
 @every
@@ -213,18 +204,14 @@ def test_files(subject: Any, scales: Any, tmp_path: Any) -> None:
             small_model.feed(again, 0)
 
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "own_loss_scale.py")
-
-
-def test_under_a_strategy_and_in_a_graph() -> None:
+def test_under_a_strategy_and_in_a_graph(in_a_process: Any) -> None:
     """`update` gets the gradients of each replica, which decide for all."""
-    found = processes.run_program(PROGRAM, timeout=600, keras=True)
     who = ["ours", "original"] if LEGACY else ["ours"]
     # Two replicas subtract 0.5 * (1 + 1). The step in which one of them exceeds 100 is skipped.
     mirrored = {"seen": [[2], [2], [2]], "weights": [0.0, 0.0, -1.0], "scales": [5.0, 6.0, 7.0]}
-    multiplied = {"weights": [0.0, 0.0, -1.0], "scales": [32.0, 8.0, 32.0]}
-    assert found["mirrored"] == dict.fromkeys(who, mirrored)
-    assert found["multiplier"] == dict.fromkeys(who, multiplied)
-    if found["graph"]:
-        in_graph = {"weights": [0.5, 0.5, 0.0], "scales": [5.0, 6.0, 7.0]}
-        assert found["graph"] == dict.fromkeys(who, in_graph)
+    multiplied = {"seen": [], "weights": [0.0, 0.0, -1.0], "scales": [32.0, 8.0, 32.0]}
+    in_graph = {"weights": [0.5, 0.5, 0.0], "scales": [5.0, 6.0, 7.0]}
+    assert in_a_process["own"] == dict.fromkeys(who, mirrored)
+    assert in_a_process["multiplier"] == dict.fromkeys(who, multiplied)
+    has_graphs = not hasattr(tf.keras, "Variable")
+    assert in_a_process["graph"] == (dict.fromkeys(who, in_graph) if has_graphs else {})

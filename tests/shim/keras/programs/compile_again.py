@@ -4,16 +4,13 @@ What `install(replace=True)` puts in the place of Keras's class must not wrap an
 """
 
 import json
-import os
-import sys
 from typing import Any, Callable, Dict, List, Union
 
-sys.path[:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+import recorded
+import tensorflow as tf
+from small_model import set_policy
 
-import tensorflow as tf  # noqa: E402 - after the path is set
-from small_model import set_policy  # noqa: E402 - after the path is set
-
-import tf_lossscale as tfls  # noqa: E402 - after the path is set
+import tf_lossscale as tfls
 
 keras = tf.keras
 
@@ -45,9 +42,7 @@ def run() -> Dict[str, Any]:
         return which
 
     return {
-        "ours": any(
-            cls.__module__.startswith("tf_lossscale") for cls in type(first.optimizer).__mro__
-        ),
+        "ours": recorded.is_ours(first.optimizer),
         "its own optimizer": outcome(lambda: again(first.optimizer, first)),
         "the bare optimizer": outcome(lambda: again(optimizer, first)),
         "another model": outcome(lambda: again(optimizer, model())),

@@ -6,18 +6,13 @@ For each subject: the weight after steps of `compile` and `fit` under `mixed_flo
 
 import importlib
 import json
-import os
 import sys
 import tempfile
 from typing import Any, Dict
 
-sys.path[:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-sys.path[:0] = [os.path.dirname(sys.path[0])]
-
-import numpy as np  # noqa: E402 - after the path is set
-import tensorflow as tf  # noqa: E402 - after the path is set
-
-recorded: Any = importlib.import_module("recorded")
+import numpy as np
+import recorded
+import tensorflow as tf
 
 TINY = 2.0**-26
 """Times a gradient of 1: it is 0 in float16, and a number after scaling."""
@@ -41,11 +36,6 @@ def optimizer_of(subject: Any) -> Any:
     return subject.dynamic(subject.inner("SGD", learning_rate=2.0**22), 2.0**16, 3)
 
 
-def is_ours(optimizer: Any) -> bool:
-    # The class itself is named like Keras's, also by its module.
-    return any(cls.__module__.startswith("tf_lossscale.") for cls in type(optimizer).__mro__)
-
-
 def fitted(subject: Any) -> Dict[str, Any]:
     keras = subject.kind.keras
     with tf.Graph().as_default(), tf.compat.v1.Session().as_default():
@@ -57,7 +47,7 @@ def fitted(subject: Any) -> Dict[str, Any]:
             "weight": float(model.get_weights()[0][0][0]),
             "loss scale": float(loss_scale),
             "name": type(model.optimizer).__name__,
-            "ours": is_ours(model.optimizer),
+            "ours": recorded.is_ours(model.optimizer),
         }
 
 
@@ -68,7 +58,7 @@ def converted(subject: Any) -> Any:
     return {
         "config": legacy.get_config(),
         "name": type(legacy).__name__,
-        "ours": is_ours(legacy),
+        "ours": recorded.is_ours(legacy),
     }
 
 

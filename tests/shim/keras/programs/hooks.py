@@ -6,33 +6,22 @@ called. So a method that a later TensorFlow adds is logged, too. Steps are taken
 by two on logical CPU devices.
 """
 
-import importlib
 import inspect
 import json
 import os
 import sys
 from typing import Any, Callable, Dict, List, Sequence
 
-sys.path[:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-sys.path[:0] = [os.path.dirname(sys.path[0])]
+import numpy as np
+import recorded
+import replicas
+import tensorflow as tf
 
-import numpy as np  # noqa: E402 - after the path is set
-import tensorflow as tf  # noqa: E402 - after the path is set
-
-REPLICAS = 2
+from tf_lossscale._versions.replicas import replica_id
 
 # First: a TensorFlow 1.15 that was asked for its devices before is not eager within functions.
 tf.compat.v1.enable_v2_behavior()
-config = tf.config.experimental
-config.set_virtual_device_configuration(
-    config.list_physical_devices("CPU")[0],
-    [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
-)
-recorded: Any = importlib.import_module("recorded")
-replica_id: Callable[[], int] = importlib.import_module(
-    "tf_lossscale._versions.replicas"
-).replica_id
-TWO = tf.compat.v2.distribute.MirroredStrategy([f"/cpu:{number}" for number in range(REPLICAS)])
+TWO = replicas.mirrored(2)
 
 X = np.ones((2, 1), "float32")
 Y = np.zeros((2, 1), "float32")
@@ -113,11 +102,6 @@ def make(subject: Any, log: Log, inner: str) -> Any:
     return subject.dynamic(cls(0.5), LOSS_SCALE, 100)
 
 
-def replicated(strategy: Any, function: Callable[[], Any]) -> None:
-    run = getattr(strategy, "run", None) or strategy.experimental_run_v2
-    run(function)
-
-
 def scaled_ones(subject: Any, optimizer: Any, count: int) -> List[Any]:
     if subject.kind.name != "keras3":
         return [no_constant(1.0)] * count
@@ -186,7 +170,7 @@ def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
         STEPS[step](subject, optimizer, variables)
 
     def everywhere() -> None:
-        replicated(strategy, one) if mode.startswith("two") else one()
+        replicas.run(strategy, one) if mode.startswith("two") else one()
 
     log.calls.clear()
     try:
