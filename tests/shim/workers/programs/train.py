@@ -15,11 +15,10 @@ import functools
 import sys
 
 import numpy as np
-import recorded
 import replicas
 import support
 import tensorflow as tf
-from steps import INDEX, STRATEGY, WORKERS, local, print_results, step_of_keras, step_of_v1
+from steps import INDEX, STRATEGY, WORKERS, local, print_results, step_of_v1
 
 import tf_lossscale as tfls
 
@@ -101,11 +100,6 @@ OPTIMIZERS = {
     "adam": lambda: tf1.train.AdamOptimizer(RATE),
     "passing": lambda: Passing(RATE),
 }
-KERAS = {
-    "sgd": lambda kind: kind.optimizers.SGD(RATE),
-    "momentum": lambda kind: kind.optimizers.SGD(RATE, momentum=0.5),
-    "adam": lambda kind: kind.optimizers.Adam(RATE),
-}
 
 
 def loss_of(weights, gradients, words, labels, factors):
@@ -130,11 +124,9 @@ def batches(first, last):
         yield [tf.constant(each[step, first:last]) for each in (WORDS, LABELS, FACTORS)]
 
 
-def make_weights(kind, gradients):
+def make_weights(gradients):
     dtype = "float16" if gradients == "half" else "float32"
-    if kind is None:
-        return [tf.Variable(each.astype(dtype)) for each in START]
-    return [recorded.make_variable(kind, each.astype(dtype), "v", dtype) for each in START]
+    return [tf.Variable(each.astype(dtype)) for each in START]
 
 
 def compiled(function, mode):
@@ -172,9 +164,8 @@ def values(variables):
 
 def train(case):
     family, name, gradients, mode = case.split(":")
-    kind = next((each for each in recorded.kinds() if "keras-" + each.name == family), None)
     with STRATEGY.scope():
-        weights = make_weights(kind, gradients)
+        weights = make_weights(gradients)
         loss = functools.partial(loss_of, weights, gradients)
         counter = tf.Variable(
             0,
@@ -182,16 +173,9 @@ def train(case):
             trainable=False,
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
         )
-        if kind is not None:
-            subject = recorded.Subject(kind, "final", "ours")
-            optimizer = subject.dynamic(KERAS[name](kind), 8.0, 2)
-            if kind.name == "keras3":
-                optimizer.build(weights)
-            step, read = step_of_keras(optimizer, weights, loss), lambda: optimizer.loss_scale
-        else:
-            optimizer, read = FAMILIES[family](OPTIMIZERS[name]())
-            make_step = step_that_reads_again if mode == "again" else step_of_v1
-            step = make_step(optimizer, weights, loss, counter)
+        optimizer, read = FAMILIES[family](OPTIMIZERS[name]())
+        make_step = step_that_reads_again if mode == "again" else step_of_v1
+        step = make_step(optimizer, weights, loss, counter)
 
     def everywhere(*examples):
         found = replicas.run(STRATEGY, step, examples)
@@ -215,9 +199,9 @@ def train(case):
             everywhere(*examples)
     return {
         "weights": values(weights),
-        "whole": whole(kind, name, seen_by_inner(family, gradients)),
+        "whole": whole(name, seen_by_inner(family, gradients)),
         "scale": None if read is None else float(tf.convert_to_tensor(read()).numpy()),
-        "steps": None if kind is not None else int(values([counter])[0][0]),
+        "steps": int(values([counter])[0][0]),
         "again": again,
         "own": own,
     }
@@ -228,28 +212,15 @@ def seen_by_inner(family, gradients):
     return "dense" if gradients == "sparse" and "cross" in family else gradients
 
 
-WHOLE = {}
-
-
-def whole(kind, name, gradients):
+@functools.lru_cache(maxsize=None)
+def whole(name, gradients):
     """The weights after training on whole batches, without a wrapper."""
-    key = (kind and kind.name, name, gradients)
-    if key not in WHOLE:
-        weights = make_weights(kind, gradients)
-        loss = functools.partial(loss_of, weights, gradients)
-        if kind is None:
-            step = step_of_v1(OPTIMIZERS[name](), weights, loss)
-        else:
-            optimizer = KERAS[name](kind)
-            step = step_of_keras(optimizer, weights, loss)
-        for number, examples in enumerate(batches(0, WORKERS * BATCH)):
-            if number != OVERFLOW:
-                step(*examples)
-            elif kind is not None:
-                # Keras counts a skipped step, too, which Adam sees.
-                optimizer.iterations.assign_add(1)
-        WHOLE[key] = values(weights)
-    return WHOLE[key]
+    weights = make_weights(gradients)
+    step = step_of_v1(OPTIMIZERS[name](), weights, functools.partial(loss_of, weights, gradients))
+    for number, examples in enumerate(batches(0, WORKERS * BATCH)):
+        if number != OVERFLOW:
+            step(*examples)
+    return values(weights)
 
 
 print_results(train, sys.argv[1:])
