@@ -133,7 +133,7 @@ SHIM = r"""
     +         if False:
     +             return Verdict.UNDECIDED
 
-    # shim/recording/test_record_refusals.py
+    # shim/recording/test_record_gaps.py
     - raise refusal("A step on a TPU",
     + print("A step on a TPU",
 

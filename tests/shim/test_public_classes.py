@@ -5,8 +5,10 @@ The examples run on every TensorFlow; `make doctest` runs them on the newest one
 
 import doctest
 import inspect
+import os
 import re
 
+import processes
 import pytest
 import recorded
 
@@ -113,3 +115,15 @@ def test_the_state_is_documented_field_by_field(name):
         described = re.search(rf"\* `{field}` .*?(?=\n\* |\n\n)", text, re.DOTALL)[0]
         resets = r"[Bb]ack to 0|resets\s+it\s+to\s+0|never\s+reset|nothing\s+resets it"
         assert re.search(resets, described), field
+
+
+MODES = ["ours first", "replace", "uninstall"]
+if recorded.TF < (2, 0):
+    MODES.append("originals first")  # the program imports `tf.contrib` itself
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_our_class_and_tensorflows_class_of_the_same_name_count_as_one(mode):
+    """Each test of a class gives the answer of the original program, in every mixture."""
+    program = os.path.join(processes.SHIM, "core", "programs", "class_tests.py")
+    assert processes.run_program(program, mode) == []

@@ -55,34 +55,32 @@ def test_signatures_of_methods_are_equal(method):
     assert list(ours.parameters) == list(original.parameters)
 
 
-@BOTH
-@pytest.mark.parametrize("reduction", ["mean", None, "weighted_sum_by_nonzero_weights", 3])
-def test_other_reductions_are_refused(api, reduction):
-    with pytest.raises(ValueError, match=r"(?i)reduction"):
-        api.CrossShardOptimizer(momentum(), reduction)
-
-
-@BOTH
-def test_the_reduction_is_checked_before_the_optimizer(api):
-    with pytest.raises(ValueError):
-        api.CrossShardOptimizer(None, "mean")
-
-
-@BOTH
-def test_a_keras_optimizer_is_refused(api):
+def keras_optimizer():
     legacy = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers)
     try:
-        keras = legacy.SGD(0.1)
+        return legacy.SGD(0.1)
     except (ImportError, AttributeError):
-        keras = tf.keras.optimizers.SGD(0.1)
-    with pytest.raises(TypeError, match="CrossShardOptimizer"):
-        api.CrossShardOptimizer(keras)
+        return tf.keras.optimizers.SGD(0.1)
+
+
+REFUSED = [
+    (lambda api: api.CrossShardOptimizer(keras_optimizer()), TypeError, "CrossShardOptimizer"),
+    (lambda api: api.CrossShardOptimizer(momentum(), name=""), ValueError, "Must specify the opt"),
+    *(
+        (lambda api, args=args: api.CrossShardOptimizer(*args), ValueError, r"(?i)reduction")
+        for args in (
+            *((momentum(), each) for each in ("mean", "weighted_sum_by_nonzero_weights", 3, None)),
+            (None, "mean"),  # it is checked before the optimizer
+        )
+    ),
+]
 
 
 @BOTH
-def test_an_empty_name_is_refused(api):
-    with pytest.raises(ValueError, match="Must specify the optimizer name"):
-        api.CrossShardOptimizer(momentum(), name="")
+@pytest.mark.parametrize(("make", "error", "words"), REFUSED)
+def test_arguments_that_are_refused(api, make, error, words):
+    with pytest.raises(error, match=words):
+        make(api)
 
 
 @BOTH

@@ -120,3 +120,53 @@ def test_what_would_wait_for_ever_says_so(mode):
     assert said["groups"].startswith("ValueError: Argument `group_assignment`")
     assert said["assigning"].startswith("NotImplementedError: group_assignment=[[0, 1], [2, 3]]")
     assert "Assigning.apply_gradients assigns" in said["assigning"]
+
+
+@pytest.fixture(scope="module", params=["graph", "function"])
+def dtypes(request):
+    """16-bit gradients, several dtypes, and dense beside sparse ones, in one step."""
+    return run_program(PROGRAM, request.param, "dtypes")
+
+
+@pytest.mark.parametrize("case", ["plain", "whole", "crossed"])
+def test_each_gradient_is_summed_in_its_dtype(dtypes, case):
+    sums = [4.0, 6.0] * 2 if case == "crossed" else [10.0] * 4
+    assert len(dtypes[case]) == 15
+    for key, found in dtypes[case].items():
+        name = key.split()[1]
+        expected = {
+            "a": [[total] for total in sums],
+            "b": [[2 * total] for total in sums],
+            "large": [[total] for total in sums],
+            "table": [[0.0, 6 * total] for total in sums],
+            "unused": [[0.0]] * 4,
+        }[name]
+        assert found == expected, key
+
+
+OPTIMIZERS = ("bare", "cross", "v1", "contrib")
+
+
+@pytest.fixture(scope="module")
+def branches():
+    """Where a branch may stand around an optimizer's step, as docs/cross-shard.md says."""
+    return run_program(os.path.join(os.path.dirname(PROGRAM), "branches.py"))
+
+
+# Each replica's gradient is the weight, 1. The mean of the loss is taken by `minimize` alone.
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "place", ["around traced", "around eager", "inside eager", "chosen traced", "chosen eager"]
+)
+def test_the_step_is_taken(branches, optimizer, place):
+    takes_mean = optimizer == "cross" and not place.startswith("chosen")
+    assert branches[f"{optimizer} {place}"] == [0.0 if takes_mean else -1.0] * 2
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_traced_branch_inside_a_replica_fails_as_with_the_bare_optimizer(branches, optimizer):
+    assert "merge_call" in branches[f"{optimizer} inside traced"]
+
+
+def test_a_sum_may_stand_in_a_traced_branch_inside_a_replica(branches):
+    assert branches["sums"] == [4.0, 4.0]

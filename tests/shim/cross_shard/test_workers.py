@@ -1,9 +1,10 @@
-"""Real worker processes over gRPC on loopback."""
+"""Real worker processes over gRPC on loopback; the example in BERT's style."""
 
 import os
 
 import numpy as np
-from processes import start_workers, wait_for_workers
+import pytest
+from processes import REPOSITORY, run_program, start_workers, wait_for_workers
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "worker.py")
 STEPS = 4
@@ -38,3 +39,33 @@ def test_two_workers_with_sessions():
     results = wait_for_workers(start_workers(PROGRAM, 2, str(STEPS), "session"))
     check_sums(results)
     check_training(results)
+
+
+EXAMPLE = os.path.join(REPOSITORY, "examples", "bert_style.py")
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return run_program(EXAMPLE, "--use_tpu")
+
+
+def check_example(result, alone):
+    assert result["first"] == pytest.approx(0.6931, abs=1e-3)
+    assert result["last"] < 0.3
+    # All replicas see the same batch: the clipped gradients are summed, which Adam hardly feels.
+    assert result["weight"] == pytest.approx(alone["weight"], rel=0.05)
+
+
+def test_the_example_in_one_process_is_as_without_the_optimizer(alone):
+    check_example(alone, alone)
+    assert run_program(EXAMPLE) == alone
+
+
+def test_the_example_on_four_devices(alone):
+    check_example(run_program(EXAMPLE, "--use_tpu", "--devices", "4"), alone)
+
+
+def test_the_example_on_two_workers(alone):
+    first, second = wait_for_workers(start_workers(EXAMPLE, 2, "--use_tpu"))
+    assert first == second
+    check_example(first, alone)

@@ -5,6 +5,7 @@ import os
 
 import pytest
 from processes import run_alone, run_program
+from support import TF_VERSION as TF
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 
@@ -69,10 +70,6 @@ def test_what_replaces_a_class_is_listed_in_its_module():
     assert listed() == before
 
 
-def test_no_lazy_part_of_tensorflow_is_loaded():
-    assert run_program(os.path.join(PROGRAMS, "lazy.py")) == []
-
-
 def test_what_is_not_supplied_is_refused_with_what_is():
     import tensorflow as tf
 
@@ -97,9 +94,10 @@ def test_what_is_not_supplied_is_refused_with_what_is():
     assert not hasattr(tf, "contrib")
 
 
-def test_supplied_namespaces_are_found_star_imported_and_reloaded():
+def test_supplied_namespaces_are_found_star_imported_and_reloaded_and_nothing_lazy_is_loaded():
     name = "tensorflow.contrib.mixed_precision"
     assert run_program(os.path.join(PROGRAMS, "finding.py")) == {
+        "lazy": [],
         "before": name,
         "after": name,
         "star": [
@@ -143,3 +141,35 @@ def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them(
         assert "Policy" in module
         assert "does not supply it" in name
         assert "Policy" in name
+
+
+REPLACED = os.path.join(PROGRAMS, "replaced.py")
+
+
+@pytest.fixture(scope="module")
+def installed_before():
+    return run_alone(REPLACED, "before")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_originals_under_replaced_paths_are_found(when, installed_before):
+    found = installed_before if when == "before" else run_program(REPLACED, when)
+    assert found["v1"] == ["tf_lossscale"]
+    assert found["sums"] == 3
+    for name in {"final", "experimental"} & set(found):
+        packages = set(found[name])
+        assert "tf_lossscale" in packages
+        # The installed class is a base.
+        assert packages & {"keras", "tf_keras", "tensorflow", "tensorflow_core"}, name
+    assert "experimental" in found
+
+
+@pytest.mark.skipif(TF < (2, 4), reason="the final class came with TensorFlow 2.4")
+def test_the_final_class_is_ours_where_it_is_first_named_after_training(installed_before):
+    ours = "tf_lossscale._keras.final"
+    assert installed_before["named late"] == {
+        "tf.keras": ours,
+        "from tensorflow.keras": ours,
+        "tf.compat.v2.keras": ours,
+        "instance": True,
+    }

@@ -1,10 +1,16 @@
-"""What is easily missed: steps built earlier, in threads, or that end with an error."""
+"""What is easily missed: steps built earlier, in threads, or that end with an error.
 
+Steps that cannot be recorded are refused with a sentence, and not recorded wrongly.
+"""
+
+import contextlib
+import importlib
 import os
 import threading
 
 import numpy as np
 import pytest
+import recorded
 import tensorflow as tf
 from processes import run_python
 from recordings import Recording, v1_optimizer, v1_variable
@@ -261,3 +267,66 @@ def test_a_forked_process_says_that_it_is_not_recorded(tmp_path):
     assert done.stderr.count("was forked from one that records") == 1
     assert "no step was recorded" in done.stderr  # of the process itself
     assert not path.exists()
+
+
+@contextlib.contextmanager
+def refused(folder, match):
+    with pytest.raises(tfls.recording.RecordingError, match=match), Recording(folder):
+        yield
+
+
+def step_of_one():
+    return v1_optimizer().apply_gradients([(tf.constant(1.0), v1_variable())])
+
+
+def test_a_session_on_a_server(tmp_path):
+    server = tf1.train.Server.create_local_server()
+    with refused(tmp_path, r"Session on grpc://.* without a target"), tf.Graph().as_default():
+        train = step_of_one()
+        with tf1.Session(server.target) as session:
+            session.run(tf1.global_variables_initializer())
+            session.run(train)
+
+
+@pytest.mark.filterwarnings("ignore:No step was recorded")
+def test_a_session_on_a_server_without_recorded_steps(tmp_path):
+    server = tf1.train.Server.create_local_server()
+    tfls.recording.start(tmp_path / "record.jsonl")
+    try:
+        with tf.Graph().as_default(), tf1.Session(server.target) as session:
+            assert session.run(tf.constant(1)) == 1
+    finally:
+        tfls.recording.stop()
+
+
+@pytest.mark.filterwarnings("ignore:No step was recorded")
+def test_sessions_are_as_before_after_stop(tmp_path):
+    cls = importlib.import_module("tensorflow.python.client.session").BaseSession
+    before = cls._extend_graph
+    tfls.recording.start(tmp_path / "record.jsonl")
+    assert cls._extend_graph is not before
+    tfls.recording.stop()
+    assert cls._extend_graph is before
+
+
+def test_parameter_servers(tmp_path):
+    strategy = tf1.distribute.experimental.ParameterServerStrategy()
+    run = getattr(strategy, "run", None) or strategy.experimental_run_v2
+    refusal = refused(tmp_path, "under ParameterServerStrategy")
+    with tf.Graph().as_default(), refusal, strategy.scope():
+        run(step_of_one)
+
+
+def test_a_tpu(tmp_path):
+    replication = importlib.import_module(
+        "tensorflow.python.tpu.tpu_replication"
+        if recorded.TF >= (2, 12)
+        else "tensorflow.python.tpu.tpu"
+    )
+    with refused(tmp_path, "on a TPU"), tf.Graph().as_default():
+        context = replication.TPUReplicateContext("cluster", 2, tf.no_op())
+        context.Enter()
+        try:
+            step_of_one()
+        finally:
+            context.Exit()

@@ -185,3 +185,35 @@ def test_eager_programs(size):
         for original, ours in zip(*results):
             for first, second in zip(original, ours):
                 assert first.tobytes() == second.tobytes()
+
+
+FAMILIES = [support.v1_optimizer] + [support.contrib_optimizer] * support.IS_TF1
+families = pytest.mark.parametrize("make", FAMILIES)
+
+
+def drawn(make, seed=None, before=False):
+    """The number that a random operation draws beside a step of our optimizer and the original."""
+    for whose in ("ours", "original"):
+        with tf.Graph().as_default():
+            tf1.set_random_seed(7)
+            weight = tf1.get_variable("weight", initializer=1.0)
+            number = tf1.random_normal([], seed=seed) if before else None
+            optimizer, _ = make(support.sgd(), whose=whose)
+            optimizer.minimize(weight * 2.0)
+            number = tf1.random_normal([], seed=seed) if number is None else number
+            with tf1.Session() as session:
+                yield float(session.run(number))
+
+
+@families
+@pytest.mark.parametrize("arguments", [{"seed": 3}, {"before": True}])
+def test_random_numbers_with_a_seed_of_their_own_or_created_before(make, arguments):
+    ours, theirs = drawn(make, **arguments)
+    assert ours == theirs
+
+
+@families
+def test_random_numbers_that_are_created_afterwards(make):
+    """On TensorFlow 1.15 they differ: there the number of operations before one is its seed."""
+    ours, theirs = drawn(make)
+    assert (ours == theirs) is not support.IS_TF1

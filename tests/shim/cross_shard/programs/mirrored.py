@@ -1,16 +1,33 @@
-"""Sums and steps on four logical CPU devices: `mirrored.py graph|function|eager`, prints JSON."""
+"""Sums and steps on four logical CPU devices: `mirrored.py graph|function|eager [dtypes]`.
 
+Prints JSON: everything, or one step with gradients of several dtypes and kinds. In `graph` all is
+built in the graph of SESSION, otherwise execution is eager.
+"""
+
+import functools
 import json
 import os
+import sys
 
 import numpy as np
+import replicas
 import support
 import tensorflow as tf
-from four_cpus import MODE, SESSION, STRATEGY, local, on_replicas
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
+MODE = sys.argv[1]
+SESSION = None
+if MODE == "graph":
+    tf1.disable_eager_execution()
+    SESSION = tf1.Session(config=tf1.ConfigProto(device_count={"CPU": 4}))
+    STRATEGY = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(4)])
+else:
+    tf1.enable_eager_execution()
+    STRATEGY = replicas.mirrored(4)
+on_replicas = functools.partial(replicas.run, STRATEGY)
+local = functools.partial(replicas.local, STRATEGY)
 GROUPS = {
     "whole": None,
     "pairs": [[0, 1], [2, 3]],
@@ -297,6 +314,77 @@ def trained(name):
     return history
 
 
+FLOATS = ("float16", "bfloat16", "float32")
+LARGE = 1 << 16
+
+
+class Passing(tf1.train.GradientDescentOptimizer):
+    """Has an `apply_gradients` of its own, and so is given sums."""
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        pairs = list(grads_and_vars)
+        kinds = {type(gradient) for gradient, _ in pairs if gradient is not None}
+        assert kinds == {type(tf.identity(pairs[0][0]))}  # dense
+        assert all(gradient is None or gradient.dtype == v.dtype for gradient, v in pairs)
+        return super().apply_gradients(pairs, global_step, name)
+
+
+KINDS = {
+    "plain": (tf1.train.GradientDescentOptimizer, None),
+    "whole": (Passing, None),
+    "crossed": (tf1.train.GradientDescentOptimizer, [[0, 2], [3, 1]]),
+}
+
+
+def step_of_dtypes(case):
+    """Of each dtype there are two small variables, a large one, a table and one without gradient.
+
+    Replica r (from 1) has the gradients r, 2 * r, r, and 3 * r for row 1 of the table, twice.
+    """
+    cls, groups = KINDS[case]
+    shapes = {"a": [], "b": [3, 2], "large": [LARGE], "table": [4, 2], "unused": [2]}
+    variables = {}
+    with STRATEGY.scope():
+        for dtype in FLOATS:
+            for name, shape in shapes.items():
+                variables[dtype, name] = tf1.get_variable(
+                    "_".join([case.replace(" ", "_"), dtype, name]),
+                    initializer=tf.zeros(shape, dtype),
+                    use_resource=True,
+                )
+        optimizer = CrossShardOptimizer(cls(1.0), group_assignment=groups)
+
+    def on_each():
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group + 1
+        pairs = []
+        for dtype in FLOATS:
+            r = tf.cast(number, dtype)
+            rows = tf.fill([2, 2], 3 * r)
+            for name, gradient in {
+                "a": r,
+                "table": tf.IndexedSlices(rows, tf.constant([1, 1]), tf.constant([4, 2])),
+                "b": tf.fill([3, 2], 2 * r),
+                "unused": None,
+                "large": tf.fill([LARGE], r),
+            }.items():
+                pairs.append((gradient, variables[dtype, name]))
+        return optimizer.apply_gradients(pairs)
+
+    if MODE == "graph":
+        train = local(on_replicas(on_each))
+        SESSION.run(tf1.global_variables_initializer())
+        SESSION.run(train)
+    else:
+        tf.function(lambda: (on_replicas(on_each), 0)[1], autograph=False)()
+    found = {}
+    for (dtype, name), variable in variables.items():
+        copies = [tf.cast(copy.read_value(), tf.float64) for copy in local(variable)]
+        values = SESSION.run(copies) if MODE == "graph" else [copy.numpy() for copy in copies]
+        lost = [sorted(set((-np.reshape(value, [-1])).tolist())) for value in values]
+        found[f"{dtype} {name}"] = lost
+    return found
+
+
 def names():
     """The cases of this mode; those of the quick tests have each part of a case once."""
     if MODE == "eager":
@@ -309,10 +397,13 @@ def names():
     return [name for name in found if name not in repeated]
 
 
-result = {"sums": sums(), "gradients": gradients()}
-if MODE == "graph":
-    result.update(one=one_replica_fetched(), loops=loops_of_the_replicas())
-if MODE == "function":
-    result.update(loop=around_a_loop(), branch=in_a_branch(), refusals=refusals())
-result["trained"] = {name: trained(name) for name in names()}
+if sys.argv[2:]:
+    result = {case: step_of_dtypes(case) for case in KINDS}
+else:
+    result = {"sums": sums(), "gradients": gradients()}
+    if MODE == "graph":
+        result.update(one=one_replica_fetched(), loops=loops_of_the_replicas())
+    if MODE == "function":
+        result.update(loop=around_a_loop(), branch=in_a_branch(), refusals=refusals())
+    result["trained"] = {name: trained(name) for name in names()}
 print(json.dumps(result))
