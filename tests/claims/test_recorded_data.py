@@ -99,7 +99,7 @@ def wrong_versions(row: Row, facts: Dict[str, str]) -> List[str]:
     for key, stated in (("tf", row.tensorflow), ("python", row.python), ("keras", row.keras)):
         if facts.get(key, "") != stated:
             wrong.append(f"{key} is {facts.get(key)} and not {stated}")
-    if "mode" in facts and row.command.split()[-1] not in (facts["mode"], "k3", "keras_loop.py"):
+    if "mode" in facts and row.command.split()[-1] not in (facts["mode"], "k3"):
         wrong.append(f"mode is {facts['mode']}")
     return wrong
 
@@ -111,7 +111,7 @@ def test_every_file_is_in_one_row():
 def test_the_recordings_are_of_the_versions_that_are_stated():
     wrong, seen = [], 0
     for path in recorded_files():
-        if path.endswith("expected.json") or path.startswith(("golden/", "messages/", "traces/")):
+        if path.endswith("expected.json") or path.startswith(("golden/", "messages/")):
             facts = json.loads((DATA / path).read_text(encoding="utf-8"))
             row = next(row for row in manifest() if matches(row, path))
             wrong += [f"{path}: {each}" for each in wrong_versions(row, facts)]
