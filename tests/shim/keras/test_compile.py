@@ -165,15 +165,6 @@ def test_compile_wraps_a_bare_optimizer_itself(kind: Any) -> None:
 
 
 @final
-def test_compiling_twice_with_one_optimizer(subject: Any) -> None:
-    optimizer = subject.dynamic(sgd(subject), 8.0, 100)
-    for _ in range(2):
-        model = model_of(subject.kind)
-        model.compile(optimizer, "mse")
-        assert model.optimizer is optimizer
-
-
-@final
 def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
     callbacks = subject.kind.keras.callbacks
     optimizer = subject.dynamic(sgd(subject), 8.0, 100)
@@ -235,22 +226,6 @@ def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
     assert subject.read(optimizer) == (32.0, 0, 4)
 
 
-@final
-def test_model_checkpoint(subject: Any, tmp_path: Any) -> None:
-    optimizer = subject.dynamic(sgd(subject), 8.0, 2)
-    model = model_of(subject.kind)
-    model.compile(optimizer, "mse")
-    suffix = ".weights.h5" if subject.kind.name == "keras3" else ""
-    path = str(tmp_path / ("saved" + suffix))
-    save = subject.kind.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
-    fit(model, epochs=2, callbacks=[save])
-    trained = weight(model)
-    again = model_of(subject.kind)
-    again.compile(subject.dynamic(sgd(subject), 8.0, 2), "mse")
-    again.load_weights(path)
-    assert weight(again) == trained
-
-
 @pytest.mark.skipif(recorded.TF >= (2, 0), reason="graph mode is the default of TensorFlow 1 only")
 def test_graph_mode_of_tensorflow_1() -> None:
     for subject in SUBJECTS:
@@ -267,7 +242,7 @@ def test_graph_mode_of_tensorflow_1() -> None:
             assert float(scale) == 16.0
 
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "compile_again.py")
+PROGRAM = recorded.program("compile_again.py")
 
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 has no mixed policies without its v2 layers")

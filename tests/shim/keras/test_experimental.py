@@ -6,8 +6,6 @@ import pytest
 import recorded
 import tensorflow as tf
 
-import tf_lossscale as tfls
-
 EVERY = recorded.experimental()
 OURS = [each for each in EVERY if each.who == "ours"]
 # The class was rewritten for 2.4; ours is the later one everywhere.
@@ -20,34 +18,6 @@ ours = pytest.mark.parametrize("subject", OURS, ids=str)
 
 def sgd(subject: Any) -> Any:
     return subject.inner("SGD", learning_rate=0.5)
-
-
-def update(optimizer: Any, variable: Any, value: float) -> None:
-    """One step whose gradient, unscaled, is `value`."""
-    scale = optimizer.loss_scale
-    scale = scale() if callable(scale) else scale
-    gradients = optimizer.get_unscaled_gradients([tf.constant(value) * scale])
-    optimizer.apply_gradients(list(zip(gradients, [variable])))
-
-
-@every
-def test_a_dynamic_loss_scale(subject: Any) -> None:
-    optimizer = subject.cls(sgd(subject), subject.dynamic_loss_scale(8.0, 2))
-    variable = recorded.make_variable(subject.kind, 1.0, "v")
-    seen = []
-    for value in (1.0, 1.0, float("nan")):
-        update(optimizer, variable, value)
-        seen.append((float(variable.numpy()), *subject.read(optimizer)[:2]))
-    assert seen == [(0.5, 8.0, 1), (0.0, 16.0, 0), (0.0, 8.0, 0)]
-
-
-@every
-def test_a_number_is_a_fixed_scale(subject: Any) -> None:
-    optimizer = subject.cls(sgd(subject), 4)
-    variable = recorded.make_variable(subject.kind, 1.0, "v")
-    update(optimizer, variable, float("inf"))
-    assert float(variable.numpy()) == float("-inf")
-    assert subject.read(optimizer)[0] == 4.0
 
 
 @later
@@ -109,21 +79,6 @@ def test_the_three_assertions_of_the_documentation(subject: Any) -> None:
     ]
     for old, new in pairs:
         assert old().get_config() == new().get_config()
-
-
-@every
-def test_a_loss_scale_that_was_updated_before(subject: Any) -> None:
-    """Where the object is not shared, the optimizer begins at the initial scale (K14)."""
-    owners = [tf] if subject.who == "original" else [tf, tfls]
-    for scales in [each.compat.v1.train.experimental for each in owners]:
-        loss_scale = scales.DynamicLossScale(8.0, 2)
-        for _ in range(3):
-            loss_scale.update([tf.constant(1.0)])
-        optimizer = subject.cls(sgd(subject), loss_scale)
-        shared = recorded.TF < (2, 4)
-        assert subject.read(optimizer)[:2] == ((16.0, 1) if shared else (8.0, 0))
-        if subject in LATER:
-            assert optimizer.initial_scale == 8.0
 
 
 @ours

@@ -153,14 +153,3 @@ def test_traces_replay_exactly(subject: Any, mode: str, size: str) -> None:
             np.testing.assert_array_equal(
                 actual, expected, err_msg="{name}, {flag_set}, {params}".format(**case)
             )
-
-
-OURS = recorded.ours()
-KERAS_3 = [each for each in OURS if each.kind.name == "keras3"]
-
-
-@pytest.mark.parametrize("subject", OURS, ids=str)
-def test_a_period_under_1_is_refused(subject: Any) -> None:
-    for period in (0, -1):
-        with pytest.raises(ValueError, match=r"growth_steps|increment_period"):
-            subject.dynamic(subject.inner("SGD", learning_rate=0.0), 8.0, period)

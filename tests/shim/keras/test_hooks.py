@@ -325,28 +325,6 @@ def test_what_is_applied_is_tested(kind: Any, where: str, in_function: bool) -> 
     assert found == [(0.0, 8.0, 1, 1), (0.0, 4.0, 0, 2), (-1.0, 4.0, 1, 3)]
 
 
-@over("new", "keras3", *(["legacy"] if recorded.TF >= (2, 4) else []))
-@IN_FUNCTION
-def test_a_norm_that_overflows_reaches_no_weight(kind: Any, in_function: bool) -> None:
-    """`global_clipnorm` makes NaNs of gradients that are finite, and whose norm is not."""
-    decays = {} if kind.name == "legacy" else {"weight_decay": 0.5}
-    inner = kind.optimizers.SGD(0.5, global_clipnorm=1.0, **decays)
-    optimizer = LossScaleOptimizer(inner, initial_scale=1.0)
-    variable = recorded.make_variable(kind, [1.0, 2.0], "v")
-    gradient = tf.Variable([1e30, 0.0])
-    run = stepper(optimizer, kind, gradient.read_value, variable, in_function)
-    decayed = [1.0, 2.0] if kind.name == "legacy" else [0.75, 1.5]
-    for value, weights, counts in (
-        ([1e30, 0.0], [1.0, 2.0], (0, 1)),
-        ([2.0, 0.0], [decayed[0] - 0.5, decayed[1]], (1, 2)),
-    ):
-        gradient.assign(value)
-        run()
-        assert recorded.gradient_source(variable).numpy().tolist() == weights
-        state = optimizer.dynamic_counter, optimizer.iterations
-        assert tuple(recorded.number(each) for each in state) == counts
-
-
 class Progress(NamedTuple):
     """The state after a step of Keras 3; the latter two where the inner optimizer keeps them."""
 

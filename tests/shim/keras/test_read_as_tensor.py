@@ -6,7 +6,7 @@ Up to 2.3 it is the object of the original, and ours is also read as a tensor. L
 import copy
 import operator
 import pickle
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 import pytest
@@ -115,18 +115,6 @@ def test_operators(subject: Any, scales: Any, name: str) -> None:
         scale = make(subject, MAKE[kind](scales)).loss_scale
         found = recorded.number(function(scale, 2.0)), recorded.number(function(2.0, scale))
         assert found == OPERATORS[name], kind
-
-
-@pytest.mark.parametrize(("subject", "scales"), TENSORS)
-def test_the_value_is_the_current_one(subject: Any, scales: Any) -> None:
-    optimizer = make(subject, scales.DynamicLossScale(8.0, 1))
-    variable = recorded.make_variable(subject.kind, 1.0, "v")
-    seen: List[float] = []
-    for _ in range(2):
-        gradients = optimizer.get_unscaled_gradients([tf.constant(8.0)])
-        optimizer.apply_gradients(list(zip(gradients, [variable])))
-        seen.append(float(optimizer.loss_scale))
-    assert seen == [16.0, 32.0]
 
 
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="the summaries of TensorFlow 2")
