@@ -35,7 +35,6 @@ __all__ = [
     "originals",
     "ours",
     "program",
-    "run_replicas",
     "variables_of",
     "with_loss_scales",
     "with_own_step",
@@ -270,10 +269,6 @@ def is_ours(optimizer: Any) -> bool:
 def variables_of(optimizer: Any) -> List[Any]:
     """The variables of an optimizer: a property or a method."""
     return optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-
-
-def run_replicas(strategy: Any, function: Callable[..., Any], *args: Any) -> Any:
-    return (getattr(strategy, "run", None) or strategy.experimental_run_v2)(function, args=args)
 
 
 def program(name: str) -> str:

@@ -1,7 +1,7 @@
 """The contract of the final class, for our class and for the original if this Keras has it."""
 
 import copy
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,16 +20,6 @@ ours = pytest.mark.parametrize("subject", OURS, ids=str)
 
 def make(subject: Any, *args: Any, **kwargs: Any) -> Any:
     return subject.cls(subject.inner("SGD", learning_rate=0.5), *args, **kwargs)
-
-
-def step(subject: Any, optimizer: Any, variables: List[Any], gradients: List[Any]) -> None:
-    """One step with these true gradients, in the style that every class understands."""
-    scaled = [
-        each if each is None or isinstance(each, tf.IndexedSlices) else each * optimizer.loss_scale
-        for each in gradients
-    ]
-    unscaled = optimizer.get_unscaled_gradients(scaled)
-    optimizer.apply_gradients(list(zip(unscaled, variables)))
 
 
 @every
@@ -204,7 +194,7 @@ def test_a_dynamic_scale(subject: Any) -> None:
     variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
     seen = []
     for value in (1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0):
-        step(subject, optimizer, [variable], [tf.constant([value, 1.0])])
+        subject.step(optimizer, [variable], [tf.constant([value, 1.0])])
         seen.append((variable.numpy().tolist(), *subject.read(optimizer)))
     assert seen == [
         ([0.5, 1.5], 8.0, 1, 1),
@@ -221,9 +211,9 @@ def test_a_dynamic_scale(subject: Any) -> None:
 def test_a_fixed_scale_applies_everything(subject: Any) -> None:
     optimizer = make(subject, False, 8.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
-    step(subject, optimizer, [variable], [tf.constant(2.0)])
+    subject.step(optimizer, [variable], [tf.constant(2.0)])
     assert float(variable.numpy()) == 0
-    step(subject, optimizer, [variable], [tf.constant(float("inf"))])
+    subject.step(optimizer, [variable], [tf.constant(float("inf"))])
     assert float(variable.numpy()) == float("-inf")
     assert subject.read(optimizer) == (8.0, None, 2)
 
@@ -239,7 +229,7 @@ def test_gradients_that_are_not_there(subject: Any) -> None:
         optimizer.apply_gradients([(None, first), (None, second)])
     if subject.who == "ours":
         assert subject.read(optimizer) == state
-    step(subject, optimizer, [first, second], [None, tf.constant(1.0)])
+    subject.step(optimizer, [first, second], [None, tf.constant(1.0)])
     assert (float(first.numpy()), float(second.numpy())) == (1.0, 0.5)
 
 
@@ -300,7 +290,7 @@ def test_weights(subject: Any) -> None:
     inner = subject.inner("Adam", learning_rate=0.5)
     optimizer = subject.cls(inner)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
-    step(subject, optimizer, [variable], [tf.constant(1.0)])
+    subject.step(optimizer, [variable], [tf.constant(1.0)])
     assert int(optimizer.iterations.numpy()) == int(inner.iterations.numpy()) == 1
     assert optimizer.iterations.dtype == inner.iterations.dtype
     listed = recorded.variables_of(optimizer)
@@ -339,7 +329,7 @@ def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
         if subject.api == "keras3":
             optimizer.apply([tf.constant(gradient * scale)], [variable])
         else:
-            step(subject, optimizer, [variable], [tf.constant(gradient)])
+            subject.step(optimizer, [variable], [tf.constant(gradient)])
         scale = 4.0
     assert float(variable.numpy()) == 0.0
     bare = subject.inner("SGD", learning_rate=1.0, use_ema=True, ema_momentum=0.5)
@@ -358,7 +348,7 @@ def test_slots() -> None:
         inner = subject.inner("Adam", learning_rate=0.5)
         optimizer = subject.cls(inner)
         variable = recorded.make_variable(subject.kind, 1.0, "v")
-        step(subject, optimizer, [variable], [tf.constant(1.0)])
+        subject.step(optimizer, [variable], [tf.constant(1.0)])
         assert sorted(optimizer.get_slot_names()) == ["m", "v"]
         assert optimizer.get_slot(variable, "m") is inner.get_slot(variable, "m")
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 import recorded
+import replicas
 import tensorflow as tf
 
 REFUSAL = "Loss scaling is not supported with the tf.distribute.Strategy: CentralStorageStrategy"
@@ -22,10 +23,6 @@ def refuses(subject: Any) -> bool:
 
 def central_storage(distribute: Any = DISTRIBUTE) -> Any:
     return distribute.experimental.CentralStorageStrategy(["/cpu:0"], "/cpu:0")
-
-
-def run(strategy: Any, function: Any) -> None:
-    (getattr(strategy, "run", None) or strategy.experimental_run_v2)(function)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
@@ -61,7 +58,7 @@ def test_a_strategy_is_refused_in_a_step(subject: Any, step: str, fixed: bool) -
                     optimizer.apply_gradients([(tf.constant(1.0), variable)])
 
             with pytest.raises(ValueError, match=REFUSAL):
-                run(strategy, take_step)
+                replicas.run(strategy, take_step)
             assert recorded.number(variable) == 1.0
 
 
@@ -86,7 +83,7 @@ def test_1_15_accepts_every_strategy(subject: Any, name: str, api: str) -> None:
             gradient = tf.compat.v2.Variable(1.0)
             for value, after in ((1.0, 0.5), (float("nan"), 0.5), (1.0, 0.0)):
                 gradient.assign(value)
-                run(
+                replicas.run(
                     strategy,
                     lambda: optimizer.apply_gradients([(gradient.read_value(), variable)]),
                 )

@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 import recorded
+import replicas
 import tensorflow as tf
 from processes import run_python
 from recordings import Recording, v1_optimizer, v1_variable
@@ -311,10 +312,9 @@ def test_sessions_are_as_before_after_stop(tmp_path):
 
 def test_parameter_servers(tmp_path):
     strategy = tf1.distribute.experimental.ParameterServerStrategy()
-    run = getattr(strategy, "run", None) or strategy.experimental_run_v2
     refusal = refused(tmp_path, "under ParameterServerStrategy")
     with tf.Graph().as_default(), refusal, strategy.scope():
-        run(step_of_one)
+        replicas.run(strategy, step_of_one)
 
 
 def test_a_tpu(tmp_path):
