@@ -6,6 +6,8 @@ of the page, so that they stay readable on a narrow one.
 
 import html
 import math
+import os
+import string
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._recording.comparing import Comparison, Verdict
@@ -20,48 +22,14 @@ _PERCENTILE, _SPIKE = 0.99, 0.5
 _ZOOM = 25
 """How many steps on each side of the one where the runs part are drawn by themselves."""
 _BINARY, _DECIMAL = 2, 10
+_PAGE = os.path.join(os.path.dirname(__file__), "page.html")
 
-_STYLE = """
-:root { --back: #fff; --text: #1c2024; --faint: #5f6770; --line: #dee2e6; --old: #0b6bcb;
-        --new: #d9480f; --part: #c92a2a; --good: #2b8a3e; }
-@media (prefers-color-scheme: dark) {
-  :root { --back: #16181c; --text: #e9ecef; --faint: #a5abb2; --line: #343a40; --old: #74b3f5;
-          --new: #ff922b; --part: #ff8787; --good: #69db7c; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 24px 16px 64px; max-width: 1000px; background: var(--back);
-       color: var(--text); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 32px 0 4px; }
-h3 { font-size: 14px; margin: 20px 0 4px; } ul { padding-left: 20px; }
-.verdict { border-left: 4px solid var(--part); padding: 8px 12px; font-size: 17px; }
-.ok { border-color: var(--good); }
-.key span { margin-right: 20px; } .key i { display: inline-block; width: 22px; height: 0;
-       border-top: 3px solid var(--old); vertical-align: middle; margin-right: 6px; }
-.key .n i { border-top: 3px dashed var(--new); }
-.chart { position: relative; height: 190px; margin: 0 4px 26px 66px; }
-.chart.low { height: 52px; }
-.chart svg { width: 100%; height: 100%; display: block; overflow: visible; }
-.chart span { position: absolute; font-size: 12px; line-height: 16px; color: var(--faint);
-       white-space: nowrap; }
-.chart .y { right: 100%; margin: -8px 8px 0 0; } .chart .x { top: 100%; margin-top: 4px; }
-.chart .cut { right: 4px; top: -4px; color: var(--part); background: var(--back); }
-.chart .cut.below { top: auto; bottom: -4px; }
-path, line { fill: none; vector-effect: non-scaling-stroke; stroke-width: 1.5; }
-.grid { stroke: var(--line); stroke-width: 1; } .old { stroke: var(--old); }
-.new { stroke: var(--new); stroke-dasharray: 5 3; }
-.low .new { stroke-dasharray: none; }
-.part { stroke: var(--part); stroke-dasharray: 4 3; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font: 13px ui-monospace, monospace; }
-th, td { text-align: right; padding: 2px 10px; border-bottom: 1px solid var(--line);
-         white-space: nowrap; }
-tr.here td { color: var(--part); font-weight: 600; }
-"""
 
 _Points = List[Tuple[int, float]]
 
 
 class _Kind(NamedTuple):
-    """A chart: its title, the column that it shows, and the base of a logarithmic axis."""
+    """A chart of one column; `base` is that of a logarithmic axis."""
 
     title: str
     name: str
@@ -79,14 +47,7 @@ def page(
     comparisons: Sequence[Tuple[str, Comparison]], old: str, new: str, summary: str = ""
 ) -> str:
     """Returns the page of two records with these names: titles and comparisons of optimizers."""
-    names = _escape(old), _escape(new)
-    parts = [
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>{names[0]} and {names[1]}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>Two recorded runs</h1><p class='key'><span><i></i>old: {names[0]}</span> ",
-        f"<span class='n'><i></i>new: {names[1]}</span></p>",
-    ]
+    parts = []
     if summary:
         parts.append(f"<p class='verdict'>{_escape(summary)}</p><ul>")
         for number, (title, comparison) in enumerate(comparisons):
@@ -98,7 +59,9 @@ def page(
         if summary:
             parts.append(f"<h2 id='{number}'>{_escape(title)}</h2>")
         parts += _section(comparison)
-    return "".join([*parts, "</body></html>\n"])
+    with open(_PAGE, encoding="utf-8") as file:
+        text = string.Template(file.read())
+    return text.substitute(old=_escape(old), new=_escape(new), body="".join(parts))
 
 
 class _Span(NamedTuple):
