@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator
 
 from tf_lossscale._about import HOME
 
-__all__ = ["INTERRUPTED", "ArgumentParser", "guarded", "handing_over", "printable"]
+__all__ = ["INTERRUPTED", "ArgumentParser", "escaped", "guarded", "handing_over", "printable"]
 
 INTERRUPTED = 130
 """The exit status that shells report for a program that was ended by SIGINT."""
@@ -33,18 +33,18 @@ class ArgumentParser(argparse.ArgumentParser):
             super()._print_message(message, file)
 
 
-def printable(text: str) -> str:
-    """Returns a text as one line that every terminal can show.
-
-    Names in a file may contain line breaks, control characters, and characters that the encoding of
-    the output lacks. Such characters are escaped.
-    """
-    text = "".join(
+def escaped(text: str) -> str:
+    """Returns a text as one line, without control characters, which a terminal would obey."""
+    return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in text
     )
+
+
+def printable(text: str) -> str:
+    """Returns a text as one line that every terminal can show, in the encoding of the output."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    return escaped(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def guarded(
@@ -55,11 +55,7 @@ def guarded(
 ) -> int:
     """Returns the exit status of `function`, and turns exceptions into a message and a status.
 
-    Args:
-      prog: the name of the command in messages.
-      function: the command; returns its exit status.
-      tracebacks: whether to print tracebacks of internal errors; otherwise -vv does.
-      interrupted: what to print after Ctrl-C.
+    Without `tracebacks`, -vv prints those of internal errors. After Ctrl-C, prints `interrupted`.
     """
     if sys.stdout is None:
         _say(f"{prog}: error: stdout is closed; redirect it to {os.devnull} to discard the output")

@@ -108,8 +108,8 @@ SHIM = r"""
     # shim/monitoring/test_monitor.py
     - if every < 1:
     + if every < -9:
-    - self._at_minimum and scale <= _MINIMUM
-    + self._at_minimum and scale < _MINIMUM
+    - self._at_minimum and reading.scale <= _MINIMUM
+    + self._at_minimum and reading.scale < _MINIMUM
 
     # shim/recording/test_scale_rules.py
     - if not same_scale(scale, following):
@@ -124,14 +124,14 @@ SHIM = r"""
     +         return "nan"
 
     # shim/recording/test_optimizer_settings.py
-    - if settings and verdict is not Verdict.IDENTICAL:
+    - if settings and found.verdict is not Verdict.IDENTICAL:
     + if False:
 
     # shim/recording/test_parting.py
     -         if before:
-    -             return Verdict.UNDECIDED
+    -             return undecided
     +         if False:
-    +             return Verdict.UNDECIDED
+    +             return undecided
 
     # shim/recording/test_record_gaps.py
     - raise refusal("A step on a TPU",

@@ -33,7 +33,6 @@ _MARK = b'"tf_lossscale_record"'
 
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
-    """Runs `compare` and returns the exit status."""
     parser = ArgumentParser(
         prog=f"{prog} compare",
         description="Compares two recorded runs: whether the new one did what the old one did.",

@@ -5,27 +5,24 @@ and how much is measured before the first update: what differs more than that af
 once or all the time to one side, is a mistake.
 """
 
-import dataclasses
 import math
 from typing import List, Optional
 
 from tf_lossscale._recording.jumps import (
-    FIRST_NORM,
     JUMP,
     WINDOW,
-    cause_of_first_loss,
     cause_of_settings,
     clipping_limit,
-    different_norms,
     differing_settings,
     judge_drift,
     judge_later,
     judge_norms,
+    judge_start,
     judge_update,
 )
 from tf_lossscale._recording.on_average import judge_on_average
 from tf_lossscale._recording.record import OptimizerRecord, RunHeader
-from tf_lossscale._recording.runs import Conditions, Finding, Runs, Verdict, different, largest
+from tf_lossscale._recording.runs import Comparison, Conditions, Runs, Verdict, largest
 from tf_lossscale._recording.scale_rules import (
     parameters_that_differ,
     replay,
@@ -35,39 +32,17 @@ from tf_lossscale._recording.scale_rules import (
 
 __all__ = ["Comparison", "Conditions", "Verdict", "compare", "equal_conditions"]
 
-FIRST_LOSS = 1e-3
-"""Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
 DOUBT_AT_LEAST = 1e-4
 """A smaller jump after the first update is no reason to doubt."""
 CLIPPED, CLIPPED_STEPS = 1.01, 4
 """In so many steps, norms are larger by this than the limit to which the other run clips them."""
 
 
-@dataclasses.dataclass
-class Comparison:
-    """The result for one optimizer, as a sentence, and the reasons for it, a phrase each.
-
-    Attributes:
-      step: the first step in which the runs diverge or differ; None if there is none.
-      runs: None if they cannot be compared.
-    """
-
-    verdict: Verdict
-    sentence: str
-    evidence: List[str]
-    step: Optional[int] = None
-    runs: Optional[Runs] = None
-
-    def table(self) -> List[List[str]]:
-        """Returns a table of the steps around `step`: its head and its rows, as text."""
-        return self.runs.around(self.step) if self.runs else []
-
-
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
     """Returns whether two runs were made where equal programs give equal bits."""
     names = ("tensorflow", "keras", "devices", "replicas", "xla")
-    known = old.tensorflow is not None
-    return known and all(getattr(old, name) == getattr(new, name) for name in names)
+    equal = all(getattr(old, name) == getattr(new, name) for name in names)
+    return equal and old.tensorflow is not None
 
 
 def compare(
@@ -77,19 +52,18 @@ def compare(
     runs = Runs(old, new, conditions)
     reason = _why_not_comparable(runs)
     if reason:
-        return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {reason}.", [])
+        return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {reason}.")
     runs.evidence += _notes(runs)
-    findings = (judge(runs) for judge in _JUDGES)
-    verdict, sentence, step = next(filter(None, findings), None) or _judge_rest(runs)
+    found = next(filter(None, (judge(runs) for judge in _JUDGES)))
     doubts = _missing(runs)
-    evidence = doubts + runs.evidence
+    found.evidence = doubts + runs.evidence
     settings = differing_settings(runs)
-    if settings and verdict is not Verdict.IDENTICAL:
+    if settings and found.verdict is not Verdict.IDENTICAL:
         doubts.append(f"the inner optimizers have {', '.join(settings)}")
-    if doubts and verdict.status == 0:
-        sentence = f"Not shown to be the same: {doubts[0]}. Apart from that: {sentence}"
-        verdict = Verdict.UNDECIDED
-    return Comparison(verdict, sentence, evidence, step, runs)
+    if doubts and found.verdict.status == 0:
+        found.sentence = f"Not shown to be the same: {doubts[0]}. Apart from that: {found.sentence}"
+        found.verdict = Verdict.UNDECIDED
+    return found
 
 
 def _why_not_comparable(runs: Runs) -> str:
@@ -110,7 +84,6 @@ def _why_not_comparable(runs: Runs) -> str:
 
 
 def _notes(runs: Runs) -> List[str]:
-    """Returns what the descriptions of the runs show."""
     notes = [f"{len(runs.pairs)} steps in common"]
     old, new = runs.old.initial_weights, runs.new.initial_weights
     if old and new:
@@ -144,22 +117,20 @@ def _missing(runs: Runs) -> List[str]:
     return found
 
 
-def _judge_weights(runs: Runs) -> Optional[Finding]:
+def _judge_weights(runs: Runs) -> Optional[Comparison]:
     old, new = runs.old.initial_weights, runs.new.initial_weights
-    if not (old and new and old != new):
-        return None
     text = (
         "the runs start from other initial weights; restore the same checkpoint in both, as equal "
         "seeds do not give equal weights on every version"
     )
-    return different(text, runs.step(0))
+    return runs.different(text, runs.step(0)) if old and new and old != new else None
 
 
-def _judge_scales(runs: Runs) -> Optional[Finding]:
+def _judge_scales(runs: Runs) -> Optional[Comparison]:
     differing = parameters_that_differ(runs.old.scale, runs.new.scale)
     if differing:
         text = f"the loss scales are declared with {', '.join(differing)}"
-        return different(text, runs.step(0))
+        return runs.different(text, runs.step(0))
     for name, run in runs.both:
         mismatch = replay(run)
         if mismatch:
@@ -171,7 +142,7 @@ def _judge_scales(runs: Runs) -> Optional[Finding]:
                 f"the loss scale of the {name} run breaks its update rule at step {mismatch.step}; "
                 f"cause: {mismatch.parameter}"
             )
-            return different(text, mismatch.step)
+            return runs.different(text, mismatch.step)
     runs.evidence.append(
         "both loss scales follow their update rules "
         f"({replayed_steps(runs.old)} and {replayed_steps(runs.new)} steps)"
@@ -181,16 +152,17 @@ def _judge_scales(runs: Runs) -> Optional[Finding]:
         if None not in (old, new) and not same_scale(old, new):
             step = runs.step(index)
             runs.evidence.append(f"at step {step} the scales are {old:g} and {new:g}")
-            return different(f"the loss scales part at step {step}, and no skip explains it", step)
+            text = f"the loss scales part at step {step}, and no skip explains it"
+            return runs.different(text, step)
     for index, (old, new) in enumerate(runs.column("applied", 0, runs.part)):
         if None not in (old, new) and old != new:
-            step = runs.step(index)
-            applying = "old" if old else "new"
-            return different(f"only the {applying} run applies the gradients of step {step}", step)
+            step, which = runs.step(index), "old" if old else "new"
+            text = f"only the {which} run applies the gradients of step {step}"
+            return runs.different(text, step)
     return None
 
 
-def _judge_clipping(runs: Runs) -> Optional[Finding]:
+def _judge_clipping(runs: Runs) -> Optional[Comparison]:
     """Finds a limit of norms that only one run has."""
     for number, (name, run) in enumerate(runs.both):
         limit = clipping_limit(run)
@@ -207,24 +179,24 @@ def _judge_clipping(runs: Runs) -> Optional[Finding]:
                 f"the {name} run clips gradients to a norm of {limit:.4g}, and those of the other "
                 f"one are larger, from step {step} on"
             )
-            return different(text, step)
+            return runs.different(text, step)
     return None
 
 
-def _judge_bits(runs: Runs) -> Optional[Finding]:
+def _judge_bits(runs: Runs) -> Optional[Comparison]:
     """Compares runs that were made under equal conditions, where nothing rounds differently."""
     index = runs.first_unequal()
     if index is None:
         # Without losses, gradient norms show that the runs are equal.
         known = any(each is not None for each in runs.loss[: runs.part] + runs.norm)
         sentence = f"Same: {len(runs.pairs)} steps, bit-identical."
-        return (Verdict.IDENTICAL, sentence, None) if known else None
+        return runs.finding(Verdict.IDENTICAL, sentence) if known else None
     if not runs.conditions.are_equal or runs.conditions.loss_tolerance:
         return None
     if runs.again is not None and runs.again.first_unequal() is not None:
         runs.evidence.append("the old program is not equal to its own second run (--baseline)")
         return None
-    finding = _judge_start(runs) or judge_update(runs) or judge_norms(runs)
+    found = judge_start(runs) or judge_update(runs) or judge_norms(runs)
     settings = cause_of_settings(runs)
     step = runs.step(index)
     end = index + WINDOW
@@ -233,8 +205,8 @@ def _judge_bits(runs: Runs) -> Optional[Finding]:
         "both runs were made with the same versions and devices, and their numbers differ from "
         f"step {step} on (by {error:.1g})"
     )
-    if finding:
-        text += finding[1][len("Different") :].rstrip(".")
+    if found:
+        text += found.sentence[len("Different") :].rstrip(".")
     elif settings:
         text += f"; {settings}"
     elif runs.again is None:
@@ -244,24 +216,10 @@ def _judge_bits(runs: Runs) -> Optional[Finding]:
         )
     else:
         text += "; the old program gives equal numbers when it is run again"
-    return different(text, step)
+    return runs.different(text, step)
 
 
-def _judge_start(runs: Runs) -> Optional[Finding]:
-    """Compares what comes from the initial weights, before an update."""
-    for index in range(min(runs.updated + 1, len(runs.pairs))):
-        if abs(runs.loss[index] or 0.0) > FIRST_LOSS:
-            step = runs.step(index)
-            old, new = runs.at("loss", index)
-            runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
-            cause = cause_of_first_loss(runs, index)
-            return different(f"the losses differ at step {step}, before an update; {cause}", step)
-        if abs(runs.norm[index] or 0.0) > FIRST_NORM:
-            return different_norms(runs, index)
-    return None
-
-
-def _judge_rest(runs: Runs) -> Finding:
+def _judge_rest(runs: Runs) -> Comparison:
     for field, name in (("loss", "loss"), ("norm", "gradient norm")):
         # Those that the user allows are shown, too.
         found = runs.differences(field)[: runs.part]
@@ -281,10 +239,11 @@ _JUDGES = (
     _judge_scales,
     _judge_clipping,
     _judge_bits,
-    _judge_start,
+    judge_start,
     judge_update,
     judge_norms,
     judge_later,
     judge_drift,
+    _judge_rest,
 )
-"""The questions about two runs, in order; the first that is answered decides."""
+"""The questions about two runs, in order; the first that is answered decides. The last one is."""

@@ -6,29 +6,28 @@ numbers do not show the cause, the sentence says what to look at.
 """
 
 import bisect
-import math
 from typing import List, Optional
 
 from tf_lossscale._recording.record import OptimizerRecord, Setting
-from tf_lossscale._recording.runs import QUIET, Finding, Runs, are_positive, difference, different
+from tf_lossscale._recording.runs import QUIET, Comparison, Runs, are_positive, difference, finite
 
 __all__ = [
-    "FIRST_NORM",
     "JUMP",
     "WINDOW",
-    "cause_of_first_loss",
     "cause_of_ratio",
     "cause_of_settings",
     "clipping_limit",
-    "different_norms",
     "differing_settings",
     "judge_drift",
     "judge_later",
     "judge_norms",
+    "judge_start",
     "judge_update",
 ]
 
-FIRST_NORM = 2e-2
+_FIRST_LOSS = 1e-3
+"""Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
+_FIRST_NORM = 2e-2
 """Norms that come from equal weights differ by less than this; the largest seen was 7.9e-3."""
 JUMP, JUMP_AT_LEAST = 10.0, 5e-3
 """After the first update, the error is at most so many times that before it, or so small."""
@@ -61,7 +60,19 @@ _AGREES = 3.0
 """Losses agree that differ by so many times the noise before an update."""
 
 
-def judge_update(runs: Runs) -> Optional[Finding]:
+def judge_start(runs: Runs) -> Optional[Comparison]:
+    """Compares what comes from the initial weights, before an update."""
+    for index in range(min(runs.updated + 1, len(runs.pairs))):
+        if abs(runs.loss[index] or 0.0) > _FIRST_LOSS:
+            step, cause = _shown(runs, "loss", index), _cause_of_first_loss(runs, index)
+            text = f"the losses differ at step {step}, before an update; {cause}"
+            return runs.different(text, step)
+        if abs(runs.norm[index] or 0.0) > _FIRST_NORM:
+            return _different_norms(runs, index)
+    return None
+
+
+def judge_update(runs: Runs) -> Optional[Comparison]:
     """Compares the losses after the first update with the noise before it."""
     first = runs.updated + 1
     runs.evidence.append(
@@ -79,22 +90,22 @@ def judge_update(runs: Runs) -> Optional[Finding]:
             limit = STEADY_AT_LEAST
         if error > max(JUMP * runs.noise, limit):
             return _different_losses(runs, index, f"by {error:.1g}")
-        if abs(runs.norm[index] or 0.0) > FIRST_NORM and index < runs.part:
-            return different_norms(runs, index)
+        if abs(runs.norm[index] or 0.0) > _FIRST_NORM and index < runs.part:
+            return _different_norms(runs, index)
     return None
 
 
-def judge_norms(runs: Runs) -> Optional[Finding]:
+def judge_norms(runs: Runs) -> Optional[Comparison]:
     """Finds a norm that differs all at once."""
     norms = [abs(each or 0.0) for each in runs.norm[: runs.part]]
     for index in range(runs.updated + 1, len(norms)):
         before = norms[max(index - BEFORE, 0) : index]
         if norms[index] > NORM_JUMP and norms[index] > NORM_TIMES * max(before):
-            return different_norms(runs, index)
+            return _different_norms(runs, index)
     return None
 
 
-def judge_later(runs: Runs) -> Optional[Finding]:
+def judge_later(runs: Runs) -> Optional[Comparison]:
     """Finds losses that suddenly differ much more than before, as where a schedule begins."""
     has_loss = any(each is not None for each in runs.loss)
     series = [abs(each or 0.0) for each in (runs.loss if has_loss else runs.norm)]
@@ -117,66 +128,63 @@ def judge_later(runs: Runs) -> Optional[Finding]:
                 continue
             typical = now[0]
         place = index + next(i for i, each in enumerate(now) if each >= typical / 2)
-        if not has_loss:
-            return different_norms(runs, place)
         how = f"by {series[place]:.1g}, and by {max(before):.1g} at most before"
-        return _different_losses(runs, place, how)
+        return _different_losses(runs, place, how) if has_loss else _different_norms(runs, place)
     return None
 
 
-def judge_drift(runs: Runs) -> Optional[Finding]:
+def judge_drift(runs: Runs) -> Optional[Comparison]:
     """Finds losses that differ to one side all the time: rounding changes its sign."""
     series = [each or 0.0 for each in runs.loss[: runs.part]]
     for window, end, limit in DRIFTS:
-        total = sum(series[1:window])
-        size = sum(map(abs, series[1:window]))
-        for last in range(window, min(end, len(series))):
-            total, size = total + series[last], size + abs(series[last])
-            if size / window >= limit and abs(total) >= ONE_SIDE * size:
-                first = last - window + 1
+        for first in range(1, min(end, len(series)) - window + 1):
+            part = series[first : first + window]
+            size = sum(map(abs, part))
+            if size / window >= limit and abs(sum(part)) >= ONE_SIDE * size:
                 how = f"by {size / window:.1g} on average over {window} steps, to one side"
                 cause = cause_of_settings(runs) or (
                     "cause unknown; they differ a little in each update: look at the learning "
                     "rate, momentum, the betas and the decay of the optimizer"
                 )
                 return _different_losses(runs, first, how, cause)
-            total, size = total - series[last - window + 1], size - abs(series[last - window + 1])
     return None
 
 
-def _different_losses(runs: Runs, index: int, how: str, cause: str = "") -> Finding:
-    step = runs.step(index)
-    old, new = runs.at("loss", index)
-    runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
+def _different_losses(runs: Runs, index: int, how: str, cause: str = "") -> Comparison:
+    step = _shown(runs, "loss", index)
     cause = cause or _cause_of_update(runs, index)
-    return different(f"the losses differ from step {step} on, {how}; {cause}", step)
+    return runs.different(f"the losses differ from step {step} on, {how}; {cause}", step)
 
 
-def different_norms(runs: Runs, index: int) -> Finding:
-    step = runs.step(index)
-    old, new = runs.at("norm", index)
-    runs.evidence.append(f"gradient norms of step {step}: {old:.6g} and {new:.6g}")
-    cause = _cause_of_norm(runs, index)
-    return different(f"the gradient norms differ at step {step}; {cause}", step)
+def _different_norms(runs: Runs, index: int) -> Comparison:
+    step, cause = _shown(runs, "norm", index), _cause_of_norm(runs, index)
+    return runs.different(f"the gradient norms differ at step {step}; {cause}", step)
+
+
+def _shown(runs: Runs, name: str, index: int) -> int:
+    """Adds the losses or norms of a step to the evidence; returns the number of the step."""
+    step, (old, new) = runs.step(index), runs.at(name, index)
+    what = "losses" if name == "loss" else "gradient norms"
+    runs.evidence.append(f"{what} of step {step}: {old:.6g} and {new:.6g}")
+    return step
 
 
 def differing_settings(runs: Runs) -> List[str]:
     """Returns a phrase for each setting in which the inner optimizers differ, if both are known."""
     old, new = runs.old.settings, runs.new.settings
     return [
-        f"{name} {_shown(old[name])} and {_shown(new[name])}"
+        f"{name} {_text(old[name])} and {_text(new[name])}"
         for name in old
         if name in new and not _are_equal(old[name], new[name])
     ][:_SETTINGS]
 
 
 def _are_equal(one: Setting, other: Setting) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(difference(one, other) or 0.0) < _EQUAL_SETTING
+    error = difference(one, other)
+    return one is other if error is None else abs(error) < _EQUAL_SETTING
 
 
-def _shown(value: Setting) -> str:
+def _text(value: Setting) -> str:
     return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
 
 
@@ -186,7 +194,7 @@ def cause_of_settings(runs: Runs) -> str:
     return f"cause: the inner optimizers have {', '.join(found)}" if found else ""
 
 
-def cause_of_first_loss(runs: Runs, index: int) -> str:
+def _cause_of_first_loss(runs: Runs, index: int) -> str:
     """Returns the cause of losses that differ before anything was applied."""
     old, new = runs.at("loss", index)
     scale = runs.at("scales", index)[0]
@@ -234,7 +242,7 @@ def _cause_of_norm(runs: Runs, index: int) -> str:
 
 def clipping_limit(run: OptimizerRecord) -> Optional[float]:
     """Returns the norm to which a run clips its gradients; None if no norm shows it."""
-    norms = [each for each in run.norm if each is not None and math.isfinite(each)]
+    norms = finite(run.norm)
     limit = max(norms, default=0.0)
     reached = sum(each >= limit * (1 - _CLIPPED) for each in norms)
     return limit if limit and reached >= _CLIPPED_STEPS else None

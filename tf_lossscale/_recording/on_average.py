@@ -7,14 +7,7 @@ import math
 from typing import Iterator, List, Optional, Sequence
 
 from tf_lossscale._recording.jumps import cause_of_ratio, cause_of_settings
-from tf_lossscale._recording.runs import (
-    Finding,
-    Runs,
-    Verdict,
-    are_positive,
-    difference,
-    different,
-)
+from tf_lossscale._recording.runs import Comparison, Runs, Verdict, are_positive, difference, finite
 
 __all__ = ["judge_on_average"]
 
@@ -53,54 +46,56 @@ _ADVICE = (
 )
 
 
-def judge_on_average(runs: Runs, jump: float) -> Finding:
+def judge_on_average(runs: Runs, jump: float) -> Comparison:
     """Decides; `jump` is how much losses after the first updates differ beyond the noise, or 0."""
     count = len(runs.pairs)
     parts = runs.part < count
     step = runs.step(runs.part) if parts else None
     until = f"same until step {step}, which only one run skips" if parts else ""
     start = f"{until}, and after it " if parts else ""
-    if parts:
+    if step is not None:
         runs.evidence.append(f"first step that only one run skips: {step}")
         wrong = _applied_wrongly(runs) or _soon(runs)
         if wrong:
-            return different(wrong, step)
+            return runs.different(wrong, step)
     declared = cause_of_settings(runs)
     advice = f"C{declared[1:]}." if declared else _ADVICE
+
+    def undecided(doubt: str, advice: str = advice) -> Comparison:
+        text = f"Not shown to be the same: {doubt}. {advice}".rstrip()
+        return runs.finding(Verdict.UNDECIDED, text, step)
+
     before = _before_parting(runs, jump)
-    undecided = f"Not shown to be the same: {before}. {advice}"
     left = count - runs.part if parts else count - runs.updated
     needed = ENOUGH if parts else FEW
     if parts and left < ENOUGH <= runs.part - runs.updated:
         if before:
-            return Verdict.UNDECIDED, undecided, step
+            return undecided(before)
         sentence = f"Alike: {until}, and {left} steps after it are too few to compare means."
-        return Verdict.ALIKE, sentence, step
+        return runs.finding(Verdict.ALIKE, sentence, step)
     if left < needed:
         where = f"{until}, and {left} steps after it" if parts else f"{left} steps with updates"
         sentence = f"Too short to judge: {where} are fewer than {needed}. Record longer runs."
-        return Verdict.UNDECIDED, sentence, step
+        return runs.finding(Verdict.UNDECIDED, sentence, step)
     has_norms_only = all(each is None for each in runs.loss)
     if has_norms_only and (parts or any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)):
-        sentence = (
-            "Not shown to be the same: the losses are not in both records, and gradient norms "
-            "alone do not show every mistake of the update."
+        doubt = (
+            "the losses are not in both records, and gradient norms alone do not show every "
+            "mistake of the update"
         )
-        return Verdict.UNDECIDED, sentence, step
+        return undecided(doubt, "")
     problems = _rates_and_scales(runs) if parts else []
     doubts: List[str] = []
     _compare_means(runs, parts, problems, doubts)
     if problems:
         sentence = f"Different: {start}{' and '.join(problems)}. {advice}"
-        return Verdict.DIFFERENT, sentence, step
-    if before:
-        return Verdict.UNDECIDED, undecided, step
-    if doubts:
-        return Verdict.UNDECIDED, f"Not shown to be the same: {start}{doubts[0]}. {advice}", step
+        return runs.finding(Verdict.DIFFERENT, sentence, step)
+    if before or doubts:
+        return undecided(before or f"{start}{doubts[0]}")
     if parts:
         sentence = f"Alike: {until}; after it, losses, skips and scales agree on average."
-        return Verdict.ALIKE, sentence, step
-    return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
+        return runs.finding(Verdict.ALIKE, sentence, step)
+    return runs.finding(Verdict.SAME, f"Same: {count} steps, the same steps skipped.")
 
 
 def _compare_means(runs: Runs, parts: bool, problems: List[str], doubts: List[str]) -> None:
@@ -245,14 +240,5 @@ def _smoothed(values: Sequence[Optional[float]]) -> List[float]:
 
     The mean is NaN if no value in the window remains.
     """
-    total, count, means = 0.0, 0, []
-    known = [each if each is not None and math.isfinite(each) else None for each in values]
-    for index, value in enumerate(known):
-        if value is not None:
-            total, count = total + value, count + 1
-        leaving = known[index - _WINDOW] if index >= _WINDOW else None
-        if leaving is not None:
-            total, count = total - leaving, count - 1
-        if index >= _WINDOW - 1:
-            means.append(total / count if count else math.nan)
-    return means
+    windows = (finite(values[end - _WINDOW : end]) for end in range(_WINDOW, len(values) + 1))
+    return [sum(each) / len(each) if each else math.nan for each in windows]

@@ -31,21 +31,15 @@ class RecordError(ValueError):
 
 @dataclasses.dataclass
 class Record:
-    """A record in memory.
-
-    Attributes:
-      path: the file, as it can be printed.
-      header: the description of the run.
-      optimizers: the steps of each optimizer, in the order of their first steps.
-      notes: notes for the user about the file, such as an incomplete last line.
-      ended: whether the run ended by itself.
-    """
+    """A record in memory, with notes for the user about the file."""
 
     path: str
+    """The file, as it can be printed."""
     header: RunHeader
     optimizers: List[OptimizerRecord]
     notes: List[str]
     ended: bool = False
+    """Whether the run ended by itself."""
 
 
 _GZIP = b"\x1f\x8b"

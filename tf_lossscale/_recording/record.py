@@ -14,6 +14,8 @@ import math
 from dataclasses import field
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
+from tf_lossscale._process import escaped
+
 __all__ = [
     "COLUMNS",
     "FORMAT",
@@ -101,14 +103,11 @@ def _shown(value: Any) -> str:
 
 
 def printable(value: Any, length: int = 100) -> str:
-    """Returns text without control characters, which a terminal would obey, and shortened."""
+    """Returns text that can be printed, and shortened."""
     text = str(value)
     if len(text) > length:
         text = text[: length // 2] + "..." + text[-(length // 2 - 3) :]
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )
+    return escaped(text)
 
 
 def settings_from(value: Any) -> Dict[str, Setting]:
@@ -139,18 +138,11 @@ class RunHeader:
 
 @dataclasses.dataclass
 class ScaleParameters:
-    """How a loss scale is updated.
+    """How a loss scale is updated, and the scale and counts before the first step.
 
-    Attributes:
-      rule: `"dynamic"` (v1 and Keras 2), `"exponential"` (contrib), `"keras3"`, `"fixed"`, or
-        `"unknown"` for a class with its own update rule.
-      initial_scale: the scale before the first step.
-      growth_steps: finite steps after which the scale grows.
-      growth_factor: factor of growth.
-      shrink_steps: non-finite steps after which the scale shrinks.
-      shrink_factor: factor of decrease.
-      good_steps: finite steps already counted before the first step.
-      bad_steps: non-finite steps already counted before the first step.
+    The rule is `"dynamic"` (v1 and Keras 2), `"exponential"` (contrib), `"keras3"`, `"fixed"`, or
+    `"unknown"` for a class with its own. The scale grows after `growth_steps` finite steps, and
+    shrinks after `shrink_steps` others.
     """
 
     rule: str = field(default="unknown", metadata={"read": _rule})
@@ -205,10 +197,7 @@ class OptimizerRecord:
     """The steps of one optimizer, as columns of equal length; None means unknown.
 
     Attributes:
-      cls: name of the loss-scale class.
-      scale: how its loss scale is updated.
       names: names of its variables.
-      shapes: their shapes.
       initial_weights: hash of their values before the first step.
       settings: of the inner optimizer before the first step; None for an option that is not used.
       steps: numbers of the recorded steps, increasing.
@@ -218,7 +207,6 @@ class OptimizerRecord:
       applied: whether the variables were updated.
       norm: norms of the unscaled gradients.
       bad: numbers of the first variables with a non-finite gradient.
-      gaps: steps that are missing.
     """
 
     cls: str = "unknown"
@@ -244,7 +232,6 @@ class OptimizerRecord:
 
 
 def dump(line: Dict[str, Any]) -> str:
-    """Returns a line of a record, with its line end."""
     return json.dumps(_to_json(line), allow_nan=False) + "\n"
 
 

@@ -9,20 +9,20 @@ from tf_lossscale._recording.record import COLUMNS, OptimizerRecord
 
 __all__ = [
     "QUIET",
+    "Comparison",
     "Conditions",
-    "Finding",
     "Runs",
     "Verdict",
     "are_positive",
     "difference",
-    "different",
+    "finite",
     "largest",
 ]
 
 QUIET = 1e-5
 """A smaller difference of losses is taken for this one."""
-
-
+_AROUND = 4
+_SHOWN = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm", "norm"))
 _Pair = Tuple[Any, Any]
 
 
@@ -38,42 +38,45 @@ class Verdict(enum.Enum):
 
     @property
     def status(self) -> int:
-        """The exit status."""
         return self.value[1]
 
 
-Finding = Tuple[Verdict, str, Optional[int]]
-"""A verdict, its sentence, and the step in which the runs diverge."""
+@dataclasses.dataclass
+class Comparison:
+    """The result for one optimizer: a sentence, and the reasons for it, a phrase each.
 
+    `step` is the first one in which the runs diverge or differ. `runs` is None if they cannot be
+    compared.
+    """
 
-def different(text: str, step: Optional[int]) -> Finding:
-    return Verdict.DIFFERENT, f"Different: {text}.", step
+    verdict: Verdict
+    sentence: str
+    step: Optional[int] = None
+    evidence: List[str] = dataclasses.field(default_factory=list)
+    runs: Optional["Runs"] = None
+
+    def table(self) -> List[List[str]]:
+        """Returns a table of the steps around `step`: its head and its rows, as text."""
+        return [] if self.runs is None or self.step is None else self.runs.around(self.step)
 
 
 @dataclasses.dataclass
 class Conditions:
-    """How the runs of a comparison were made.
-
-    Attributes:
-      are_equal: whether equal programs give equal bits.
-      baseline: a second run of the old program.
-      loss_tolerance: the relative error up to which losses are equal.
-      ended: for each run, whether it ended by itself.
-    """
+    """How the runs of a comparison were made; `baseline` is a second run of the old program."""
 
     are_equal: bool = False
+    """Whether equal programs give equal bits."""
     baseline: Optional[OptimizerRecord] = None
     loss_tolerance: float = 0.0
+    """The relative error up to which losses are equal."""
     ended: Tuple[bool, bool] = (True, True)
+    """For each run, whether it ended by itself."""
 
 
 class Runs:
     """Two runs of one optimizer.
 
     Attributes:
-      old: the first run.
-      new: the second run.
-      conditions: how they were made.
       again: the first run and a second one of its program; None without a baseline.
       pairs: for each common step, its position in the columns of each run.
       part: the position in `pairs` of the first step that only one run skips; the length of
@@ -88,8 +91,8 @@ class Runs:
     def __init__(
         self, old: OptimizerRecord, new: OptimizerRecord, conditions: Optional[Conditions] = None
     ) -> None:
-        self.old = old
-        self.new = new
+        self.old, self.new = old, new
+        self.both = [("old", old), ("new", new)]
         self.conditions = conditions or Conditions()
         baseline = self.conditions.baseline
         self.again = None if baseline is None else Runs(old, baseline)
@@ -104,10 +107,11 @@ class Runs:
         self.noise = max(largest(self.loss[: self.updated + 1])[0], QUIET)
         self.evidence: List[str] = []
 
-    @property
-    def both(self) -> List[Tuple[str, OptimizerRecord]]:
-        """Both runs with their names."""
-        return [("old", self.old), ("new", self.new)]
+    def finding(self, verdict: Verdict, sentence: str, step: Optional[int] = None) -> Comparison:
+        return Comparison(verdict, sentence, step, self.evidence, self)
+
+    def different(self, text: str, step: int) -> Comparison:
+        return self.finding(Verdict.DIFFERENT, f"Different: {text}.", step)
 
     def step(self, index: int) -> int:
         """Returns the number of a common step."""
@@ -119,7 +123,6 @@ class Runs:
         return [(old[i], new[j]) for i, j in self.pairs[first:end]]
 
     def at(self, name: str, index: int) -> _Pair:
-        """Returns the values of both runs in a common step."""
         old, new = self.pairs[index]
         return getattr(self.old, name)[old], getattr(self.new, name)[new]
 
@@ -129,12 +132,9 @@ class Runs:
 
     def first_unequal(self) -> Optional[int]:
         """Returns the position of the first step with a number that is not equal to the bit."""
-        found = [
-            next((i for i, pair in enumerate(self.column(each.name)) if difference(*pair)), None)
-            for each in COLUMNS
-            if each.name != "bad"
-        ]
-        return min((each for each in found if each is not None), default=None)
+        names = [each.name for each in COLUMNS if each.name != "bad"]
+        rows = enumerate(zip(*map(self.column, names)))
+        return next((i for i, pairs in rows if any(difference(*pair) for pair in pairs)), None)
 
     def differences(self, name: str) -> List[Optional[float]]:
         """Returns the relative differences in the common steps.
@@ -144,8 +144,7 @@ class Runs:
         """
         least = 0.0
         if name == "loss":
-            known = (each for each in self.old.loss if each is not None and math.isfinite(each))
-            least = abs(next(known, 0.0)) / 10
+            least = abs(next(iter(finite(self.old.loss)), 0.0)) / 10
         found = [difference(one, other, least) for one, other in self.column(name)]
         return [None if name == "norm" and each == math.inf else each for each in found]
 
@@ -161,14 +160,10 @@ class Runs:
         for index, (place, _) in enumerate(self.pairs):
             allowed = max(allowed, 2 * abs(varying.get(place) or 0.0))
             now = found[index]
-            if now is not None and abs(now) <= allowed:
-                found[index] = 0.0
+            found[index] = 0.0 if now is not None and abs(now) <= allowed else now
         return found
 
-    def around(self, step: Optional[int]) -> List[List[str]]:
-        """Returns a table of the steps around a step: its head and its rows, as text."""
-        if step is None:
-            return []
+    def around(self, step: int) -> List[List[str]]:
         steps = [self.step(index) for index in range(len(self.pairs))]
         place = next((index for index, each in enumerate(steps) if each >= step), len(steps) - 1)
         first, end = max(0, place - _AROUND), min(len(steps), place + _AROUND + 1)
@@ -181,10 +176,6 @@ class Runs:
         return [heads, *(list(row) for row in zip(*columns))]
 
 
-_AROUND = 4
-_SHOWN = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm", "norm"))
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return "?"
@@ -194,8 +185,11 @@ def _cell(value: Any) -> str:
 
 
 def are_positive(*values: Optional[float]) -> bool:
-    """Returns whether all numbers are known, finite and above zero."""
     return all(each is not None and 0 < each < math.inf for each in values)
+
+
+def finite(values: Sequence[Optional[float]]) -> List[float]:
+    return [each for each in values if each is not None and math.isfinite(each)]
 
 
 def difference(one: Optional[float], other: Optional[float], least: float = 0.0) -> Optional[float]:
@@ -211,8 +205,6 @@ def difference(one: Optional[float], other: Optional[float], least: float = 0.0)
 
 def largest(differences: Sequence[Optional[float]]) -> Tuple[float, int]:
     """Returns the largest relative error, and its position."""
-    error, place = 0.0, 0
-    for index, found in enumerate(differences):
-        if found is not None and abs(found) > error:
-            error, place = abs(found), index
-    return error, place
+    errors = [abs(each or 0.0) for each in differences]
+    error = max(errors, default=0.0)
+    return error, errors.index(error) if error else 0

@@ -32,19 +32,17 @@ class Mismatch(NamedTuple):
 def replay(record: OptimizerRecord) -> Optional[Mismatch]:
     """Returns the first scale of a run that differs from its update rule; None if there is none.
 
-    Args:
-      record: the steps of one optimizer. Steps whose scale or finiteness is unknown, and gaps, are
-        not tested; after them the counts are unknown until the scale changes.
+    Steps whose scale or finiteness is unknown, and gaps, are not tested; after them the counts are
+    unknown until the scale changes.
     """
     parameters = record.scale
     if parameters.rule == "unknown":
         return None
-    initial = parameters.initial_scale
     scales, finite, steps = record.scales, record.finite, record.steps
     counts: Optional[_Counts] = None
     if steps[0] == 0:
         counts = parameters.good_steps, parameters.bad_steps
-        first = scales[0]
+        initial, first = parameters.initial_scale, scales[0]
         if initial is not None and first is not None and not same_scale(_float32(initial), first):
             return Mismatch(0, first, initial, "the initial scale")
     for index in range(len(steps) - 1):
@@ -65,10 +63,7 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
 
 def replayed_steps(record: OptimizerRecord) -> int:
     """Returns the number of steps of a run whose scale and finiteness are both known."""
-    return sum(
-        scale is not None and is_finite is not None
-        for scale, is_finite in zip(record.scales, record.finite)
-    )
+    return sum(None not in each for each in zip(record.scales, record.finite))
 
 
 def same_scale(one: float, other: float) -> bool:
@@ -142,9 +137,5 @@ def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List
         if None in (mine, theirs) or name == "rule" or not (known or name == "initial_scale"):
             continue
         if not same_scale(mine, theirs):
-            found.append(f"{name} {_shown(mine)} and {_shown(theirs)}")
+            found.append(f"{name} {mine:g} and {theirs:g}")
     return found
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
