@@ -21,17 +21,7 @@ _UNKNOWN, _ALL_FINITE = -1.0, -2.0
 
 
 class Row(NamedTuple):
-    """The numbers of one step; None means unknown.
-
-    Attributes:
-      loss: the unscaled loss.
-      scale: the loss scale that the step uses.
-      good_steps: the count before the step.
-      bad_steps: the count before the step.
-      norm: the norm of the unscaled gradients.
-      finite: whether all gradients are finite.
-      bad: the number of the first variable with a non-finite gradient.
-    """
+    """The numbers of one step, with the counts before it: see `OptimizerRecord`."""
 
     loss: Optional[float]
     scale: Optional[float]
@@ -79,10 +69,7 @@ def _on_host(value: Optional[Any]) -> float:
 def measured(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> Any:
     """Returns the numbers of a step in a graph: a float64 tensor of shape `[COLUMNS]`.
 
-    Args:
-      loss: scalar tensor, or None.
-      state: the loss scale before the step, and its counts of finite and non-finite steps or None.
-      step: the step; None if its gradients are not to be read.
+    `state` is that of a `LossScale`. Without `step`, nothing is said of the gradients.
     """
     scale, *counts = [_float64(_UNKNOWN if each is None else each) for each in state]
     norm = bad = _float64(_UNKNOWN)
@@ -153,7 +140,6 @@ def _float64(value: Any) -> Any:
 
 
 def unpacked(values: np.ndarray) -> Row:
-    """Returns the numbers of a step from the value of the tensor."""
     loss, has_loss, *others = [float(each) for each in values]
     return _row(loss if has_loss else None, *others)
 
@@ -176,24 +162,20 @@ def _row(
 
 
 class _Loss(NamedTuple):
-    """The loss of one replica.
+    """The loss of one replica, a scalar tensor.
 
-    Attributes:
-      value: a scalar tensor.
-      factor: what the sum over all replicas is multiplied with. The gradients of the replicas are
-        added up, so they belong to the sum of the losses. Within an Estimator, v1 optimizers divide
-        a mean loss by the number of replicas.
-      is_of_fit: whether Keras scales it within `fit`, and sums the gradients itself.
+    The sum over all replicas is multiplied with `factor`. The gradients of the replicas are added
+    up, so they belong to the sum of the losses. Within an Estimator, v1 optimizers divide a mean
+    loss by the number of replicas.
     """
 
     value: Any
     factor: float
     is_of_fit: bool
+    """Whether Keras scales it within `fit`, and sums the gradients itself."""
 
 
 class Losses:
-    """The losses of one optimizer."""
-
     def __init__(self) -> None:
         # By graph, or this object in eager mode; then by thread, of which each replica has one. Its
         # number would be a tensor, and so one more operation in the graph.
@@ -212,10 +194,8 @@ class Losses:
     ) -> Optional[Any]:
         """Returns the loss of a step, of all its replicas; None if it is not certain.
 
-        Args:
-          gradients: the gradients of the step, and None.
-          sums_replicas: whether the step applies the plain sum of the gradients of all replicas.
-          summed_by_caller: whether the gradients are sums already.
+        `sums_replicas` is whether the step applies the plain sum of the gradients of all replicas,
+        `summed_by_caller` whether they are sums already.
         """
         noted = self._noted.get(self._graph(), {})
         replicas = replica_count()

@@ -9,7 +9,7 @@ import hashlib
 import platform
 import sys
 import weakref
-from typing import Any, Dict, MutableMapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, ClassVar, Dict, MutableMapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -18,22 +18,20 @@ from tf_lossscale._core.steps import variable_name
 from tf_lossscale._recorder.measuring import Row
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recorder.transport import Reader, Ring
-from tf_lossscale._recording.record import RunHeader, ScaleParameters
+from tf_lossscale._recording.record import OptimizerRecord, RunHeader, ScaleParameters
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.watching import settings_of
 
-__all__ = ["KNOWN_STEPS", "STEPS", "LossScale", "Steps", "inner_optimizer", "loss_scale_of"]
+__all__ = ["STEPS", "LossScale", "Steps", "inner_optimizer", "loss_scale_of"]
 
 
 class LossScale(NamedTuple):
-    """The loss scale of an optimizer.
+    """The loss scale of an optimizer, whose parameters lack what the first step shows.
 
-    Attributes:
-      parameters: its update rule; the scale and the counts of the first step are not filled in.
-      state: the current scale, a tensor, variable or number, and the variables that count finite
-        and non-finite steps, or None.
-      tests_gradients: whether exactly the steps with finite gradients are applied.
+    The state is the current scale, a tensor, variable or number, and the variables that count
+    finite and non-finite steps, or None. If the scale tests gradients, exactly the steps with
+    finite ones are applied.
     """
 
     parameters: ScaleParameters
@@ -42,7 +40,6 @@ class LossScale(NamedTuple):
 
 
 def inner_optimizer(optimizer: Any) -> Any:
-    """Returns the wrapped optimizer."""
     if hasattr(optimizer, "_loss_scale_manager"):
         return optimizer._opt
     if hasattr(type(optimizer), "inner_optimizer") or hasattr(optimizer, "step_counter"):
@@ -51,13 +48,14 @@ def inner_optimizer(optimizer: Any) -> Any:
 
 
 def loss_scale_of(optimizer: Any) -> LossScale:
-    """Returns the loss scale of an optimizer."""
     if hasattr(optimizer, "_loss_scale_manager"):
         return _of_manager(optimizer._loss_scale_manager)
     if hasattr(type(optimizer), "dynamic_counter"):
         return _of_keras_2(optimizer)
     if hasattr(optimizer, "step_counter"):
-        return _of_keras_3(optimizer)
+        rule = ScaleParameters("keras3", None, int(optimizer.dynamic_growth_steps))
+        state = optimizer.dynamic_scale.value, optimizer.step_counter.value, None
+        return LossScale(rule, state, True)
     return _of_v1(optimizer._loss_scale)  # or the Keras class up to TensorFlow 2.3
 
 
@@ -99,12 +97,6 @@ def _dynamic(growth_steps: Any, multiplier: Any) -> ScaleParameters:
     return ScaleParameters("dynamic", None, int(growth_steps), factor, 1, 1 / factor)
 
 
-def _of_keras_3(optimizer: Any) -> LossScale:
-    rule = ScaleParameters("keras3", None, int(optimizer.dynamic_growth_steps))
-    state = optimizer.dynamic_scale.value, optimizer.step_counter.value, None
-    return LossScale(rule, state, True)
-
-
 def _name_of_class(loss_scale: Any) -> Optional[str]:
     """Returns None for a user's own class, which may update the scale in another way."""
     package = type(loss_scale).__module__.split(".")[0]
@@ -138,11 +130,8 @@ def _first_copy(variable: Any) -> Any:
 
 
 def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
-    """Returns the first line of a record, which describes this process."""
     devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
-    keras = next(
-        (sys.modules[name] for name in ("tf_keras", "keras") if name in sys.modules), None
-    ) or getattr(tf, "keras", None)
+    keras = sys.modules.get("tf_keras") or sys.modules.get("keras") or getattr(tf, "keras", None)
     version = getattr(keras, "__version__", None)
     return RunHeader(
         tensorflow=tf.__version__,
@@ -155,13 +144,10 @@ def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
 
 
 class Steps:
-    """Counts the steps of one optimizer, and adds them to the record in order.
+    """Counts the steps of one optimizer, recorded or not, and adds them to the record in order."""
 
-    Attributes:
-      cls: the name of the optimizer's class.
-      count: the number of steps in this record, recorded or not.
-      application_is_known: whether the inner optimizer reports that it applies a step.
-    """
+    known: "ClassVar[weakref.WeakSet[Steps]]" = weakref.WeakSet()
+    """Those of all recordings. The ring of a graph keeps them as long as the graph exists."""
 
     def __init__(
         self,
@@ -171,27 +157,31 @@ class Steps:
         loss_scale: LossScale,
         variables: Sequence[Any],
     ) -> None:
-        self.cls = type(optimizer).__name__
         self.application_is_known = True
+        """Whether the inner optimizer reports that it applies a step."""
         self._replicas = replica_count()
-        self._parameters = loss_scale.parameters
         self._tests_gradients = loss_scale.tests_gradients
-        self._names = [variable_name(each) for each in variables]
         shapes = [tf.TensorShape(each.shape).as_list() for each in variables]
-        self._shapes = [[-1 if size is None else int(size) for size in shape] for shape in shapes]
+        self._description = OptimizerRecord(
+            cls=type(optimizer).__name__,
+            scale=loss_scale.parameters,
+            names=[variable_name(each) for each in variables],
+            shapes=[[-1 if size is None else int(size) for size in shape] for shape in shapes],
+        )
         self._xla: Optional[bool] = None
         self._rings: Dict[Any, Ring] = {}
         """By the graph of a Session; None stands for eager mode."""
         self._begin_record(file, reader)
         self.note_beginning(optimizer, variables)
-        KNOWN_STEPS.add(self)
+        self.known.add(self)
         STEPS[optimizer] = self
 
     def _begin_record(self, file: RecordFile, reader: Reader) -> None:
         self._file = file
         self._reader = reader
-        self._initial_weights: Optional[str] = None
-        self._settings: Dict[str, Any] = {}
+        self._description = dataclasses.replace(
+            self._description, initial_weights=None, settings={}
+        )
         self._number: Optional[int] = None
         self.count = 0
         self._last: Tuple[int, Optional[Row], bool] = (-1, None, False)
@@ -209,11 +199,10 @@ class Steps:
     def note_beginning(self, optimizer: Any, variables: Sequence[Any]) -> None:
         """Remembers what is so before the first step: the weights, the optimizer's settings."""
         if self._number is None and self.count == 0:
-            self._initial_weights = _hash_of(variables)
-            self._settings = settings_of(inner_optimizer(optimizer))
+            self._description.initial_weights = _hash_of(variables)
+            self._description.settings = settings_of(inner_optimizer(optimizer))
 
     def ring(self, is_compiled: bool) -> Ring:
-        """Returns the ring for the steps of the current graph."""
         if is_compiled:
             self._xla = True
         key = outermost_graph()
@@ -224,7 +213,6 @@ class Steps:
         return ring
 
     def add(self, row: Row, applied: bool) -> None:
-        """Adds a step that was made in eager mode."""
         with self._file.guard:
             ring = self._rings.get(None)
             if ring is not None:
@@ -262,20 +250,14 @@ class Steps:
         )
 
     def _describe(self, first: Row, step: int) -> int:
-        scale = dataclasses.replace(self._parameters)
+        found = self._description
         if step == 0:
-            scale.initial_scale = first.scale
-            scale.good_steps = first.good_steps or 0
-            scale.bad_steps = first.bad_steps or 0
-        return self._file.add_optimizer(
-            _run_header(self._replicas, self._xla),
-            cls=self.cls,
-            scale=scale,
-            names=self._names,
-            shapes=self._shapes,
-            initial_weights=self._initial_weights,
-            settings=self._settings,
-        )
+            good, bad = first.good_steps or 0, first.bad_steps or 0
+            scale = dataclasses.replace(
+                found.scale, initial_scale=first.scale, good_steps=good, bad_steps=bad
+            )
+            found = dataclasses.replace(found, scale=scale)
+        return self._file.add_optimizer(_run_header(self._replicas, self._xla), found)
 
     def _look_for_break(self, step: int, row: Row, applied: bool) -> None:
         (number, last, was_applied), self._last = self._last, (step, row, applied)
@@ -283,18 +265,16 @@ class Steps:
             return
         if not (self.application_is_known and self._tests_gradients):
             return
-        if not last.may_precede(row, was_applied, self._parameters.growth_steps):
+        if not last.may_precede(row, was_applied, self._description.scale.growth_steps):
             self._is_broken = True
             self._file.complaints.append(
-                f"The loss scale of {self.cls} or its counter changed between the recorded "
-                f"steps {number} and {step} as no single step changes it. Either a step was made "
-                "by a graph or function that was built before recording began, and is missing, or "
-                "the program set or restored the scale, or trained in several threads at once."
+                f"The loss scale of {self._description.cls} or its counter changed between the "
+                f"recorded steps {number} and {step} as no single step changes it. Either a step "
+                "was made by a graph or function that was built before recording began, and is "
+                "missing, or the program set or restored the scale, or trained in several threads "
+                "at once."
             )
 
-
-KNOWN_STEPS: "weakref.WeakSet[Steps]" = weakref.WeakSet()
-"""Those of all recordings. The ring of a graph keeps them as long as the graph exists."""
 
 STEPS: "MutableMapping[Any, Steps]" = weakref.WeakKeyDictionary()
 """By their optimizers, those that were recorded before, too."""

@@ -44,7 +44,6 @@ class Originals:
         self._lock = threading.RLock()
 
     def patch_module(self, name: str, module: Any) -> None:
-        """Replaces the methods of the classes that a module defines."""
         for kind in RECORDED_CLASSES[name]:
             cls = getattr(module, kind.name, None)
             if cls is None:
@@ -55,7 +54,6 @@ class Originals:
             self._replace(cls, kind.step_method, self._with_step)
 
     def undo(self) -> None:
-        """Restores all methods."""
         for cls, name, original, ours in reversed(self._replaced):
             _exchange(cls, name, ours, original)
         self._replaced.clear()
@@ -187,8 +185,6 @@ def _exchange(cls: type, name: str, old: Any, new: Any) -> None:
 
 
 class _MarkedEagerStep(EagerStep):
-    """A step that is being made."""
-
     _applied = False
 
     def mark(self, result: Any) -> None:
@@ -199,8 +195,6 @@ class _MarkedEagerStep(EagerStep):
 
 
 class _MarkedStepInGraph(WatchedStep):
-    """A step that is being built."""
-
     def __init__(self, steps: Steps, values: Any) -> None:
         self._steps = steps
         self._is_compiled = in_xla_context()
@@ -238,19 +232,14 @@ class _Applying(NamedTuple):
 class _Arguments:
     """The arguments of a step, whose pairs may be an iterator that can be read once.
 
-    It is not a tuple: a strategy passes it on without looking into it.
-
-    Attributes:
-      gradients: the gradients; none if the arguments are not as expected.
-      variables: their variables; likewise.
-      are_sums: whether the caller has already combined the gradients of all replicas.
-      args: the arguments to pass on.
-      kwargs: likewise.
+    It is not a tuple: a strategy passes it on without looking into it. There are no gradients and
+    variables if the arguments are not as expected.
     """
 
     gradients: Sequence[Any] = ()
     variables: Sequence[Any] = ()
     are_sums = False
+    """Whether the caller has already combined the gradients of all replicas."""
 
     def __init__(
         self, kind: Recorded, method: Any, optimizer: Any, args: Sequence[Any], kwargs: Any

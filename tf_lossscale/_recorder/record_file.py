@@ -6,9 +6,9 @@ import stat
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
-from tf_lossscale._recording.record import FORMAT, RunHeader, ScaleParameters, dump
+from tf_lossscale._recording.record import FORMAT, OptimizerRecord, RunHeader, dump
 
 fcntl: Any
 try:
@@ -16,15 +16,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = [
-    "RecordFile",
-    "RecordingError",
-    "hand_over",
-    "hold",
-    "keep",
-    "release",
-    "remove_record",
-]
+__all__ = ["RecordFile", "RecordingError", "hand_over", "hold", "keep", "remove_record"]
 
 _LINES = 200
 _SECONDS = 1.0
@@ -70,7 +62,7 @@ def hand_over(descriptor: int) -> Optional[int]:
     Returns None on Windows, where that program is another process.
     """
     if os.name == "nt":
-        release(descriptor)
+        _release(descriptor)
         return None
     os.set_inheritable(descriptor, True)
     return descriptor
@@ -82,7 +74,7 @@ def keep(descriptor: int) -> None:
     _held.add(descriptor)
 
 
-def release(descriptor: int) -> None:
+def _release(descriptor: int) -> None:
     """Closes the file, and so ends the lock; does nothing in a forked process."""
     if descriptor in _held:
         _held.remove(descriptor)
@@ -91,7 +83,7 @@ def release(descriptor: int) -> None:
 
 def _release_all() -> None:
     for descriptor in list(_held):
-        release(descriptor)
+        _release(descriptor)
 
 
 # A forked process does not record to the file, and can live longer than the one that does.
@@ -142,22 +134,10 @@ class RecordFile:
     is imported. A record without a step leaves no file. A forked child process does not record, and
     says so with its first step.
 
-    Attributes:
-      path: the file.
-      steps: the number of steps so far.
-      complaints: what is missing in the record or doubtful, a sentence each.
-      guard: what each access by several threads or signal handlers goes through.
-      is_closed: whether the recording has ended.
-      is_lazy: the argument `lazy`.
-
-    Args:
-      path: the file, which is replaced.
-      lazy: whether the file is created only with the first line.
-      held: the descriptor of the file, if this process has locked it already.
-
-    Raises:
-      OSError: the file cannot be written.
-      RecordingError: another process records to it.
+    An existing file is replaced. A lazy record creates its file only with the first line. `held` is
+    the descriptor of the file if this process has locked it already. Each access by several threads
+    or signal handlers goes through `guard`. `complaints` are what is missing or doubtful in the
+    record, a sentence each. Raises the errors of `hold`.
     """
 
     def __init__(self, path: str, lazy: bool = False, held: Optional[int] = None) -> None:
@@ -181,24 +161,14 @@ class RecordFile:
                 pass
 
     def write(self, line: Dict[str, Any]) -> None:
-        """Adds a line."""
         self._lines.append(dump(line))
         if len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS:
             self.flush()
 
-    def add_optimizer(
-        self,
-        header: RunHeader,
-        cls: str,
-        scale: ScaleParameters,
-        names: Sequence[str],
-        shapes: Sequence[Sequence[int]],
-        initial_weights: Optional[str] = None,
-        settings: Optional[Dict[str, Any]] = None,
-    ) -> int:
+    def add_optimizer(self, header: RunHeader, record: OptimizerRecord) -> int:
         """Adds the description of an optimizer; returns its number, which its steps refer to.
 
-        That of the run, `header`, precedes the first one.
+        That of the run, `header`, precedes the first one. The steps of `record` are not added.
         """
         with self.guard:
             if not self._optimizers:
@@ -208,11 +178,11 @@ class RecordFile:
             self.write(
                 {
                     "optimizer": number,
-                    "class": cls,
-                    "scale": dataclasses.asdict(scale),
-                    "variables": [[name, list(shape)] for name, shape in zip(names, shapes)],
-                    "initial_weights": initial_weights,
-                    "settings": settings or {},
+                    "class": record.cls,
+                    "scale": dataclasses.asdict(record.scale),
+                    "variables": list(zip(record.names, record.shapes)),
+                    "initial_weights": record.initial_weights,
+                    "settings": record.settings,
                 }
             )
             return number
@@ -239,11 +209,7 @@ class RecordFile:
         return self._process == os.getpid()
 
     def close(self, has_ended: bool) -> None:
-        """Writes the last lines; later steps are ignored. Removes a file without a step.
-
-        Args:
-          has_ended: whether the program ended the recording, and was not cut off.
-        """
+        """Writes the last lines, and `has_ended`; removes a file without a step."""
         with self.guard:
             if has_ended and self._optimizers and not self.is_closed:
                 self.write({"end": self.steps})
@@ -252,7 +218,7 @@ class RecordFile:
             if self.is_of_this_process and self._exists and not self._optimizers:
                 remove_record(self.path, only_empty=True)
             if self._held is not None:
-                release(self._held)
+                _release(self._held)
 
     def flush(self) -> None:
         """Appends the lines so far to the file; a full disk does not stop the training."""

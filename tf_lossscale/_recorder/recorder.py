@@ -6,6 +6,7 @@ that nothing else knows, so that the run remains the same. What cannot be record
 """
 
 import contextlib
+import dataclasses
 import weakref
 from typing import Any, Iterator, List, MutableMapping, MutableSet, Optional, Sequence, Tuple
 
@@ -23,13 +24,7 @@ from tf_lossscale._core.steps import (
     watch_all,
 )
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
-from tf_lossscale._recorder.optimizers import (
-    KNOWN_STEPS,
-    STEPS,
-    Steps,
-    inner_optimizer,
-    loss_scale_of,
-)
+from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._versions.base import tf, tf1
@@ -61,7 +56,6 @@ def refusal(what: str, advice: str, reason: str = "") -> RecordingError:
 
 
 def refuse_unsupported(is_keras_3: bool = False) -> None:
-    """Raises a RecordingError where a step cannot be recorded."""
     if is_keras_3 and not calculates_with_tensorflow():
         raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
     if in_tpu_replication():
@@ -106,11 +100,7 @@ _State = List[float]
 
 
 class Recorder(Watcher):
-    """Records the steps of all our optimizers, until `close`.
-
-    Attributes:
-      has_refused: whether a step was refused with an error.
-    """
+    """Records the steps of all our optimizers, until `close`."""
 
     def __init__(self, file: RecordFile, with_norm: bool) -> None:
         self.has_refused = False
@@ -118,7 +108,7 @@ class Recorder(Watcher):
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
         self._reader = Reader(file, self._before_run)
-        for steps in list(KNOWN_STEPS):
+        for steps in list(Steps.known):
             steps.record_to(file, self._reader)
         self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]
         self._earlier = weakref.WeakKeyDictionary(
@@ -128,11 +118,9 @@ class Recorder(Watcher):
         watch_all(self)
 
     def loss(self, optimizer: Any, loss: Any) -> None:
-        """Remembers a loss: `Watcher`."""
         self._losses.setdefault(optimizer, Losses()).note(optimizer, loss)
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
-        """Records a step: `Watcher`."""
         if not step.variables:
             return None
         with self.noting_refusals():
@@ -179,7 +167,6 @@ class Recorder(Watcher):
 
     @contextlib.contextmanager
     def noting_refusals(self) -> Iterator[None]:
-        """Notes whether the block raises a RecordingError."""
         try:
             yield
         except RecordingError:
@@ -187,7 +174,6 @@ class Recorder(Watcher):
             raise
 
     def flush(self) -> None:
-        """Writes all steps to the file."""
         self._reader.flush()
         self._file.flush()
 
@@ -208,21 +194,17 @@ class Recorder(Watcher):
                 )
 
 
+@dataclasses.dataclass
 class EagerStep(WatchedStep):
-    """A step in eager mode."""
-
-    def __init__(self, steps: Steps, row: Row) -> None:
-        self._steps = steps
-        self._row: Optional[Row] = row
+    _steps: Steps
+    _row: Optional[Row]
 
     def finished(self, operation: Any, applied: Any) -> None:
-        """Adds the step."""
         row, self._row = self._row, None  # some steps end in each replica
         if row is not None:
             self._steps.add(row, bool(applied))
 
     def failed(self) -> None:
-        """Notes the error."""
         self._steps.note_error()
 
 

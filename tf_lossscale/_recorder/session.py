@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import warnings
-from typing import Any, Callable, Dict, List, MutableMapping, NoReturn, Optional
+from typing import Any, Dict, List, MutableMapping, NoReturn, Optional
 
 from tf_lossscale import _import_hook
 from tf_lossscale._recorder import record_file
@@ -23,96 +23,41 @@ from tf_lossscale._versions.originals import RECORDED_CLASSES
 __all__ = ["REQUEST", "announce", "report_unused", "start", "start_if_asked", "stop"]
 
 
-class _Endings:
-    """Has a function called before this process ends, from `begin` to `undo`.
+class _Recording(_import_hook.Subscriber):
+    """The recording of this process, which is also written where that ends without exit handlers.
 
     The script's own handler of SIGTERM is called afterwards, if it was set before. One that it sets
     later replaces ours, and the record ends with what was written in the last second.
-
-    Attributes:
-      was_terminated: whether the process has received SIGTERM.
-
-    Args:
-      file: the record, whose guard the handler must not interrupt.
-      flush: called with whether the process ends without an error.
     """
-
-    def __init__(self, file: RecordFile, flush: Callable[[bool], None]) -> None:
-        self.was_terminated = False
-        self._file = file
-        self._flush = flush
-        self._previous: Any = None
-        self._exit: Any = None
-
-    def begin(self) -> None:
-        """Sets the handler, and replaces `os._exit`."""
-        previous = signal.getsignal(signal.SIGTERM)
-        # None is a handler that was not set from Python. An ignored signal remains ignored.
-        if callable(previous) or previous is signal.SIG_DFL:
-            try:
-                signal.signal(signal.SIGTERM, self._terminate)
-                self._previous = previous
-            except ValueError:
-                pass  # only the main thread may set a handler
-        self._exit = os._exit
-        os._exit = self._exit_now
-
-    def undo(self) -> None:
-        """Restores both, where nobody has replaced them since."""
-        if os._exit == self._exit_now:
-            os._exit = self._exit
-        if self._previous is not None and signal.getsignal(signal.SIGTERM) == self._terminate:
-            # In another thread it remains, and still does what it should.
-            with contextlib.suppress(ValueError):
-                signal.signal(signal.SIGTERM, self._previous)
-
-    def _terminate(self, number: int, frame: Any) -> None:
-        def flush_and_pass_on() -> None:
-            self._flush(False)
-            self._pass_on(number, frame)
-
-        if self._file.is_of_this_process:
-            self.was_terminated = True
-            self._file.guard.call_outside(flush_and_pass_on)
-        else:
-            self._pass_on(number, frame)
-
-    def _pass_on(self, number: int, frame: Any) -> None:
-        if callable(self._previous):
-            self._previous(number, frame)
-        else:  # so that the process ends by the signal, as its parent expects
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-
-    def _exit_now(self, status: int) -> NoReturn:
-        self._flush(not status and not self.was_terminated)
-        self._exit(status)
-        raise AssertionError("the process has ended")
-
-
-class _Recording(_import_hook.Subscriber):
-    """The recording of this process."""
 
     def __init__(self, file: RecordFile, with_norm: bool, advice: bool) -> None:
         self.file = file
         self.advice = advice
-        self.endings = _Endings(file, self._flush)
         self._with_norm = with_norm
         self._recorder: Any = None
         self._originals: Any = None
         self._waiting: List[str] = []
         """Modules whose import ended before that of TensorFlow, which the patches need."""
+        self._was_terminated = False
+        self._handler: Any = None
+        """That of SIGTERM which ours has replaced."""
+        self._exit: Any = os._exit
 
     def begin(self) -> None:
         """Patches the classes that are loaded already, and waits for the others."""
         _import_hook.subscribe(self)
-        self.endings.begin()
+        handler = signal.getsignal(signal.SIGTERM)
+        # None is a handler that was not set from Python. An ignored signal remains ignored.
+        if callable(handler) or handler is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # only the main thread may set a handler
+                signal.signal(signal.SIGTERM, self._terminate)
+                self._handler = handler
+        os._exit = self._exit_now
         self._waiting += [name for name in RECORDED_CLASSES if _import_hook.is_loaded(name)]
         if _import_hook.is_loaded("tensorflow"):
             self._patch_waiting()
 
     def is_of_interest(self, name: str) -> bool:
-        """Returns whether the module defines a class that can be recorded, or is TensorFlow."""
         return name in RECORDED_CLASSES or name == "tensorflow"
 
     def imported(self, name: str, module: Any) -> None:
@@ -134,8 +79,30 @@ class _Recording(_import_hook.Subscriber):
         for name in waiting:
             self._originals.patch_module(name, sys.modules[name])
 
+    def _terminate(self, number: int, frame: Any) -> None:
+        def flush_and_pass_on() -> None:
+            self._flush(has_ended=False)
+            self._pass_on(number, frame)
+
+        if self.file.is_of_this_process:
+            self._was_terminated = True
+            self.file.guard.call_outside(flush_and_pass_on)
+        else:
+            self._pass_on(number, frame)
+
+    def _pass_on(self, number: int, frame: Any) -> None:
+        if callable(self._handler):
+            self._handler(number, frame)
+        else:  # so that the process ends by the signal, as its parent expects
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def _exit_now(self, status: int) -> NoReturn:
+        self._flush(has_ended=not status and not self._was_terminated)
+        self._exit(status)
+        raise AssertionError("the process has ended")
+
     def _flush(self, has_ended: bool) -> None:
-        """Writes all steps, before the process ends without its exit handlers."""
         if not self.file.is_of_this_process:
             return
         if self._recorder is not None:
@@ -147,11 +114,17 @@ class _Recording(_import_hook.Subscriber):
     def end(self, has_ended: bool = True) -> List[str]:
         """Restores the classes, and writes the record; returns what is missing in it."""
         _import_hook.unsubscribe(self)
-        self.endings.undo()
+        # What somebody has replaced since is left alone.
+        if os._exit == self._exit_now:
+            os._exit = self._exit
+        if self._handler is not None and signal.getsignal(signal.SIGTERM) == self._terminate:
+            # In another thread it remains, and still does what it should.
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGTERM, self._handler)
         if self._recorder is not None:
             self._originals.undo()
             self._recorder.close()
-        self.file.close(has_ended and not self.endings.was_terminated)
+        self.file.close(has_ended and not self._was_terminated)
         complaints = self.file.complaints
         has_refused = self._recorder is not None and self._recorder.has_refused
         if not (complaints or self.file.steps or self.file.is_lazy or has_refused):
@@ -175,12 +148,8 @@ def start(
 ) -> None:
     """Starts to record the steps of this process: see `tf_lossscale.recording.start`.
 
-    Args:
-      path: the file.
-      norm: whether to record the norm of the gradients.
-      lazy: whether the file is created only with the first step.
-      held: the descriptor of the file, if this process has locked it already.
-      advice: whether to print at the exit what makes two runs comparable.
+    For `lazy` and `held`, see `RecordFile`. `advice` is whether to print at the exit what makes two
+    runs comparable.
     """
     global _recording
     with _lock:
@@ -195,10 +164,7 @@ def start(
 
 
 def stop() -> None:
-    """Ends the recording, and writes the rest of it; does nothing without a recording.
-
-    Warns of steps that are missing in the record.
-    """
+    """Ends the recording: see `tf_lossscale.recording.stop`."""
     recording = _taken()
     for complaint in [] if recording is None else recording.end():
         warnings.warn(complaint, RuntimeWarning, stacklevel=3)
@@ -245,7 +211,6 @@ def announce(
 
 
 def start_if_asked() -> None:
-    """Starts to record if the environment asks for it."""
     global _has_started
     if REQUEST not in os.environ:
         return

@@ -37,11 +37,8 @@ class Ring:
     """The last steps of one optimizer, in eager mode or in the graph of a Session.
 
     Its rows hold `measuring.COLUMNS`, the number of the step, and whether it was applied: 1 or 0,
-    or -1 for a step that `mark_applied` is called for.
-
-    Args:
-      on_step: called in order for each step, with its numbers and whether it was applied.
-      on_gap: called with how many steps before the next one were overwritten.
+    or -1 for a step that `mark_applied` is called for. `on_step` is called in order for each step,
+    with its numbers and whether it was applied; `on_gap` with how many were overwritten before it.
     """
 
     def __init__(self, on_step: Callable[[Row, bool], None], on_gap: Callable[[int], None]) -> None:
@@ -71,7 +68,6 @@ class Ring:
             return tf.identity(number)
 
     def mark_applied(self, number: Any) -> Any:
-        """Writes that a step is applied; returns the operation."""
         return self._marks.update(number % _SIZE, number + 1)
 
     def _write(self, values: Any, applied: Any) -> Any:
@@ -93,9 +89,7 @@ class Ring:
     def flush(self, session: Any, is_last: bool = False) -> int:
         """Passes on the steps since the last call; returns how many there were.
 
-        Args:
-          session: the Session; not used in eager mode.
-          is_last: whether the steps that were not applied until now are not running any more.
+        With `is_last`, the steps that were not applied until now are not running any more.
         """
         key = self if self.is_eager else session
         count = int(self._count.value(session))
@@ -137,7 +131,7 @@ class _Pace:
         return self._calls >= self._due or time.monotonic() - self._last > _SECONDS
 
     def note(self, steps: int) -> None:
-        """Notes how many steps were made since the last reading."""
+        """Notes how many steps the reading found."""
         if steps:
             # Twice as often as the ring lasts at this pace.
             self._due = max(1, min(_CALLS, _SIZE * self._calls // (2 * steps)))
@@ -150,10 +144,8 @@ class _Pace:
 class Reader:
     """Reads all rings of a recording.
 
-    Args:
-      file: the record.
-      before_run: called before each run with the Session, and whether its graph has steps with
-        rings; an error that it raises ends the run.
+    `before_run` is called before each run with the Session, and whether its graph has steps with
+    rings; an error that it raises ends the run.
     """
 
     def __init__(self, file: RecordFile, before_run: Callable[[Any, bool], None]) -> None:
@@ -168,7 +160,6 @@ class Reader:
         self._undo = [after_each_call(self._after_call), before_sessions(self._run, self._close)]
 
     def add(self, ring: Ring) -> None:
-        """Reads a ring from now on."""
         if ring.is_eager:
             self._eager.append(ring)
             self._pace = _Pace()
@@ -214,12 +205,10 @@ class Reader:
             self._read(session, is_last=True)
 
     def flush(self) -> None:
-        """Passes on all steps."""
         for session in (None, *self._sessions):
             self._read(session, is_last=True)
 
     def close(self) -> None:
-        """Passes on all steps, and stops reading."""
         for undo in self._undo:
             undo()
         self.flush()

@@ -192,14 +192,7 @@ def write(path, *runs, header=None, keep=None):
     path = str(path)
     file = RecordFile(path)
     for run in runs:
-        number = file.add_optimizer(
-            header or RunHeader(tensorflow="2.21.0", devices=["CPU"]),
-            run.cls,
-            run.scale,
-            run.names,
-            run.shapes,
-            run.initial_weights,
-        )
+        number = file.add_optimizer(header or RunHeader(tensorflow="2.21.0", devices=["CPU"]), run)
         columns = zip(*[getattr(run, each.name) for each in COLUMNS])
         for step, values in zip(run.steps, columns):
             if keep is None or keep(step):

@@ -9,7 +9,7 @@ from test_compare import OPTIMIZER, write
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recording.command import main
 from tf_lossscale._recording.reading import RecordError, read_record
-from tf_lossscale._recording.record import COLUMNS, RunHeader, ScaleParameters
+from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
 
 RIGHT = Run(steps=40, growth_steps=10)
 SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')
@@ -126,7 +126,8 @@ def test_what_is_written_is_read(tmp_path):
     values = {"loss": 1.5, "scale": 8.0, "finite": True, "applied": False, "norm": 0.5, "bad": 3}
     assert {each.key for each in COLUMNS} == set(values)
     file = RecordFile(str(tmp_path / "record"))
-    number = file.add_optimizer(RunHeader("2.21.0", xla=True), "A", ScaleParameters(), ["w"], [[2]])
+    described = OptimizerRecord(names=["w"], shapes=[[2]])
+    number = file.add_optimizer(RunHeader("2.21.0", xla=True), described)
     file.add_step(number, 0, **values)
     file.close(has_ended=True)
     record = read_record(str(tmp_path / "record"))
