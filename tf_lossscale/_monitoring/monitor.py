@@ -4,7 +4,7 @@ import operator
 from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
-from tf_lossscale._monitoring.reporting import MonitorHook, ScalarWriter, Warner, make_callback
+from tf_lossscale._monitoring.reporting import MonitorHook, Warner, make_callback
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, has_minimum
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_session
@@ -176,8 +176,7 @@ class Monitor:
         Raises:
           ValueError: the folder cannot be written to.
         """
-        writer = ScalarWriter(self._optimizer, log_dir)
-        return MonitorHook(self._read_or_none, self._every, writer)
+        return MonitorHook(self._optimizer, self._read_or_none, self._every, log_dir)
 
     def _read(self, session: Optional[Any] = None) -> Reading:
         reading = self._read_or_none(session)

@@ -12,7 +12,7 @@ from tf_lossscale._monitoring.watcher import Reading, name_of
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
 
-__all__ = ["MonitorHook", "ScalarWriter", "Warner", "make_callback"]
+__all__ = ["MonitorHook", "Warner", "make_callback"]
 
 _Read = Callable[..., Optional[Reading]]
 """Reads the counters, of a Session if one is passed; returns None if no step was built."""
@@ -32,11 +32,8 @@ class Warner:
 
     def see(self, reading: Reading) -> None:
         """Warns if there is a reason to that the last reading did not show."""
-        messages = (
-            self._of_skips(reading),
-            self._of_minimum(reading),
-            self._of_no_effect(reading),
-        )
+        tests = (self._of_skips, self._of_minimum, self._of_no_effect)
+        messages = [test(reading) for test in tests]
         self._last = reading._replace(longest=max(self._last.longest, reading.longest))
         for message in messages:
             if message:
@@ -65,14 +62,12 @@ class Warner:
         )
 
     def _is_at_minimum(self, reading: Reading) -> bool:
-        scale = reading.scale
-        return self._at_minimum and scale <= _MINIMUM and reading.skipped > 0
+        return self._at_minimum and reading.scale <= _MINIMUM and reading.skipped > 0
 
     def _of_no_effect(self, reading: Reading) -> str:
-        was_without_effect = self._last.scale > _WITHOUT_EFFECT
-        is_without_effect = reading.scale > _WITHOUT_EFFECT
+        has_grown = self._last.scale <= _WITHOUT_EFFECT < reading.scale
         # A skipped step shows that the scale does reach the gradients.
-        if was_without_effect or not is_without_effect or reading.skipped > self._last.skipped:
+        if not has_grown or reading.skipped > self._last.skipped:
             return ""
         return (
             f"The loss scale has grown to 2^{math.log2(reading.scale):.0f} without a skipped step, "
@@ -83,7 +78,6 @@ class Warner:
 
 
 def _cause(reading: Reading) -> str:
-    """Returns a sentence on the last skipped step."""
     if reading.bad is None:
         return (
             "All gradients were finite before the inner optimizer transformed them, in the last "
@@ -98,7 +92,7 @@ def _cause(reading: Reading) -> str:
     return f"First variable with a non-finite gradient in the last skipped step: {reading.bad}."
 
 
-class ScalarWriter:
+class _ScalarWriter:
     """Writes an event file, in eager mode and in graphs alike; needs no TensorBoard.
 
     The tags of the scalars begin with the name of the optimizer, and with a number where another
@@ -152,11 +146,10 @@ class ScalarWriter:
             _writers.discard(self)
 
 
-_writers: "weakref.WeakSet[ScalarWriter]" = weakref.WeakSet()
+_writers: "weakref.WeakSet[_ScalarWriter]" = weakref.WeakSet()
 
 
 def make_callback(optimizer: Any, read: _Read, every: int, log_dir: Optional[str]) -> Any:
-    """Returns a callback for the Keras of the optimizer."""
     family = keras_family(optimizer)
     if family is None:
         raise TypeError(
@@ -165,40 +158,46 @@ def make_callback(optimizer: Any, read: _Read, every: int, log_dir: Optional[str
             "monitor.after_step() in your loop."
         )
     base = family.keras.callbacks.Callback
-    cls: Any = type("MonitorCallback", (_Reads, base), {"__module__": __name__})
-    return cls(optimizer, read, every, ScalarWriter(optimizer, log_dir))
+    cls: Any = type("MonitorCallback", (_Callback, base), {"__module__": __name__})
+    return cls(optimizer, read, every, log_dir)
 
 
-class _Reads:
+class _Regular:
+    """Reads the counts every few batches or calls of `run`, and writes what it has read."""
+
+    def __init__(self, optimizer: Any, read: _Read, every: int, log_dir: Optional[str]) -> None:
+        super().__init__()
+        self._optimizer = optimizer
+        self._read = read
+        self._every = every
+        self._writer = _ScalarWriter(optimizer, log_dir)
+        self._count = 0
+
+    def _is_due(self) -> bool:
+        self._count += 1
+        return self._count % self._every == 0
+
+
+class _Callback(_Regular):
     """The methods of the callback; its class also derives from the `Callback` of one Keras."""
 
     # Keras 2 converts the logs of each batch for callbacks without this, and waits for the device.
     _supports_tf_logs = True
 
-    def __init__(self, optimizer: Any, read: _Read, every: int, writer: ScalarWriter) -> None:
-        super().__init__()
-        self._optimizer = optimizer
-        self._read_counts = read
-        self._every = every
-        self._writer = writer
-        self._batches = 0
-
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Reads the counts, if it is time."""
-        self._batches += 1
-        if self._batches % self._every == 0:
-            self._read()
+        if self._is_due():
+            self._report()
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         """Reads the counts, and adds them to the logs."""
-        reading = self._read()
+        reading = self._report()
         if reading is not None and logs is not None:
             logs["loss_scale"] = reading.scale
             logs["skipped_steps"] = reading.skipped
 
     def on_train_end(self, logs: Optional[Dict[str, Any]] = None) -> None:
         """Reads the counts for the last time; warns if no step was counted."""
-        if self._batches and self._read() is None:
+        if self._count and self._report() is None:
             warnings.warn(
                 "The Monitor has counted no step of this fit(). Create it before the first fit(), "
                 "with the optimizer that the model trains with: model.optimizer.",
@@ -206,47 +205,36 @@ class _Reads:
                 stacklevel=2,
             )
 
-    def _read(self) -> Optional[Reading]:
-        reading = self._read_counts()
+    def _report(self) -> Optional[Reading]:
+        reading = self._read()
         if reading is not None:
-            step = reading.steps
-            if tf.executing_eagerly():
-                step = int(self._optimizer.iterations)
+            eager = tf.executing_eagerly()
+            step = int(self._optimizer.iterations) if eager else reading.steps
             self._writer.write(step, reading)
         return reading
 
 
-class MonitorHook(tf1.train.SessionRunHook):
-    """Reads the counts every few calls of `run`, in a call of its own."""
+class MonitorHook(_Regular, tf1.train.SessionRunHook):
+    """Reads the counts in a call of `run` of its own."""
 
-    def __init__(self, read: _Read, every: int, writer: ScalarWriter) -> None:
-        self._read_counts = read
-        self._every = every
-        self._writer = writer
-        self._runs = 0
-        self._global_step: Any = None
+    _global_step: Any = None
 
     def begin(self) -> None:
         """Looks up the global step, before the graph is finalized."""
         self._global_step = tf1.train.get_global_step()
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Reads the counts, if it is time."""
-        self._runs += 1
-        if self._runs % self._every == 0:
-            self._read(run_context.session)
+        if self._is_due():
+            self._report(run_context.session)
 
     def end(self, session: Any) -> None:
-        """Reads the counts for the last time."""
-        self._read(session)
+        self._report(session)
         self._writer.close()
 
-    def _read(self, session: Any) -> None:
+    def _report(self, session: Any) -> None:
         # None in the replicas of an Estimator whose optimizers do not make the step.
-        reading = self._read_counts(session)
-        if reading is None:
-            return
-        step = reading.steps
-        if self._global_step is not None:
-            step = int(session.run(self._global_step))
-        self._writer.write(step, reading)
+        reading = self._read(session)
+        if reading is not None:
+            step = self._global_step
+            step = reading.steps if step is None else int(session.run(step))
+            self._writer.write(step, reading)

@@ -1,5 +1,6 @@
 """Counts the steps of one optimizer where they are built, and the skipped ones in their branch."""
 
+import dataclasses
 import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -60,7 +61,6 @@ def _refusal(optimizer: Any) -> str:
 
 
 def _current_scale(optimizer: Any) -> Any:
-    """Returns the loss scale: a float32 tensor of shape `[]`."""
     is_keras = isinstance(optimizer, LossScaleWrapper)
     scale = optimizer.loss_scale if is_keras else optimizer._current_loss_scale()
     return tf.convert_to_tensor(scale)
@@ -92,17 +92,11 @@ _NONE = -1
 
 
 class Reading(NamedTuple):
-    """What the counters of a graph or of eager mode hold.
+    """What the counters of a graph or of eager mode hold: `StepCounts`, and more.
 
-    Attributes:
-      steps: number of steps.
-      skipped: number of skipped steps.
-      in_a_row: skipped steps in a row, up to the last step.
-      longest: the most skipped steps in a row.
-      bad: name of the first variable with a non-finite gradient in the last skipped step, or None.
-      all_bad: the number of variables of that step, if none of several had a finite gradient;
-        otherwise 0.
-      scale: the loss scale.
+    `longest` is the most skipped steps in a row, `bad` the name of the first variable with a
+    non-finite gradient in the last skipped step, and `all_bad` the number of its variables, if none
+    of several had a finite gradient; otherwise 0.
     """
 
     steps: int
@@ -136,7 +130,6 @@ class StepCounter(Watcher):
         self._first: Dict[Tuple[str, ...], int] = {}
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
-        """Begins a step: `Watcher`."""
         if step.is_unconditional:
             return None
         graph = outermost_graph()
@@ -181,14 +174,12 @@ class StepCounter(Watcher):
         return Reading(steps, skipped, in_a_row, longest, name, all_bad, scale)
 
 
+@dataclasses.dataclass
 class _CountedStep(WatchedStep):
-    def __init__(
-        self, counter: StepCounter, variable: RawVariable, step: Step, ready: Sequence[Any]
-    ) -> None:
-        self._counter = counter
-        self._variable = variable
-        self._step = step
-        self._ready = ready
+    _counter: StepCounter
+    _variable: RawVariable
+    _step: Step
+    _ready: Sequence[Any]
 
     @property
     def skipped(self) -> Callable[[], Any]:
