@@ -37,22 +37,15 @@ BAD_STEPS = "bad steps"
 
 
 class Layout(NamedTuple):
-    """A layout in which a loss scale is stored.
-
-    Attributes:
-      family: the name of the class for `convert --to`; empty for an unknown class.
-      written_by: the class that writes it.
-      tensorflow: the versions of TensorFlow that have the class or the layout.
-      restored_by: the classes that can read it, those of the shim first.
-      roles: the role of each variable, by the last part of its key; that of the scale is first.
-      notes: notes for the user of such a file.
-    """
-
     family: str
+    """The name of the class for `convert --to`; empty for an unknown class."""
     written_by: str
     tensorflow: str
+    """The versions that have the class or the layout."""
     restored_by: Tuple[str, ...]
+    """The classes that can read it, those of the shim first."""
     roles: Dict[str, str]
+    """The role of each variable, by the last part of its key; that of the scale is first."""
     notes: Tuple[str, ...] = ()
 
 
@@ -66,8 +59,6 @@ class Variable(NamedTuple):
 
 
 class State(NamedTuple):
-    """A loss scale in a file."""
-
     layout: Layout
     variables: Tuple[Variable, ...]
 
@@ -81,14 +72,7 @@ class Configured(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The loss-scale state in a file.
-
-    Attributes:
-      path: the file, or the prefix of a TensorFlow checkpoint.
-      format: the name of its format.
-      states: the loss scales in it.
-      configured: the loss-scale optimizers that it describes without their state.
-    """
+    """The loss-scale state in a file; `path` may be the prefix of a TensorFlow checkpoint."""
 
     path: str
     format: str
@@ -99,48 +83,51 @@ class Contents(NamedTuple):
 _V1_ROLES = {"current_loss_scale": LOSS_SCALE, "good_steps": GOOD_STEPS}
 _KERAS = "tf_lossscale.keras.mixed_precision[.experimental].LossScaleOptimizer"
 
-CONTRIB = Layout(
-    family="contrib",
-    written_by="ExponentialUpdateLossScaleManager of tf.contrib.mixed_precision",
-    tensorflow="1.15 and earlier",
-    restored_by=(
-        "tf_lossscale.contrib.mixed_precision.ExponentialUpdateLossScaleManager",
-        "tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager (TensorFlow 1.15 and "
-        "earlier)",
-    ),
+
+def _layout(
+    family: str,
+    written_by: str,
+    tensorflow: str,
+    *restored_by: str,
+    roles: Dict[str, str] = _V1_ROLES,
+    notes: Tuple[str, ...] = (),
+) -> Layout:
+    return Layout(family, written_by, tensorflow, restored_by, roles, notes)
+
+
+CONTRIB = _layout(
+    "contrib",
+    "ExponentialUpdateLossScaleManager of tf.contrib.mixed_precision",
+    "1.15 and earlier",
+    "tf_lossscale.contrib.mixed_precision.ExponentialUpdateLossScaleManager",
+    "tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager (TensorFlow 1.15 and earlier)",
     roles={"loss_scale": LOSS_SCALE, "good_steps": GOOD_STEPS, "bad_steps": BAD_STEPS},
 )
 
-V1 = Layout(
-    family="v1",
-    written_by="DynamicLossScale, alone or in a MixedPrecisionLossScaleOptimizer",
-    tensorflow="1.14 and later",
-    restored_by=(
-        "tf_lossscale.compat.v1.mixed_precision.DynamicLossScale",
-        "tf.compat.v1.mixed_precision.DynamicLossScale (2.4 and later; tf.train.experimental in "
-        "1.14 and 1.15, tf.compat.v1.train.experimental in all)",
-    ),
-    roles=_V1_ROLES,
+V1 = _layout(
+    "v1",
+    "DynamicLossScale, alone or in a MixedPrecisionLossScaleOptimizer",
+    "1.14 and later",
+    "tf_lossscale.compat.v1.mixed_precision.DynamicLossScale",
+    "tf.compat.v1.mixed_precision.DynamicLossScale (2.4 and later; tf.train.experimental in "
+    "1.14 and 1.15, tf.compat.v1.train.experimental in all)",
 )
 
-KERAS_NAMES = Layout(
-    family="keras",
-    written_by="LossScaleOptimizer of tf.keras, in graph mode",
-    tensorflow="1.14 and later",
-    restored_by=(_KERAS, "LossScaleOptimizer of tf.keras, in graph mode"),
-    roles=_V1_ROLES,
+KERAS_NAMES = _layout(
+    "keras",
+    "LossScaleOptimizer of tf.keras, in graph mode",
+    "1.14 and later",
+    _KERAS,
+    "LossScaleOptimizer of tf.keras, in graph mode",
     notes=("the variable names do not show which version of tf.keras wrote them",),
 )
 
-KERAS_1_14 = Layout(
-    family="keras",
-    written_by="tf.keras.mixed_precision.experimental.LossScaleOptimizer",
-    tensorflow="1.14 to 2.2",
-    restored_by=(
-        f"{_KERAS} around a Keras 2 optimizer (`legacy` from 2.11 on)",
-        "tf.keras.mixed_precision.experimental.LossScaleOptimizer (TensorFlow 1.14 to 2.2)",
-    ),
-    roles=_V1_ROLES,
+KERAS_1_14 = _layout(
+    "keras",
+    "tf.keras.mixed_precision.experimental.LossScaleOptimizer",
+    "1.14 to 2.2",
+    f"{_KERAS} around a Keras 2 optimizer (`legacy` from 2.11 on)",
+    "tf.keras.mixed_precision.experimental.LossScaleOptimizer (TensorFlow 1.14 to 2.2)",
     notes=(
         "from this layout, the classes of TensorFlow 2.3 and later restore the loss scale and the "
         "slots, but not the iterations and hyperparameters of the optimizer; those of "
@@ -148,52 +135,39 @@ KERAS_1_14 = Layout(
     ),
 )
 
-KERAS_2_3 = Layout(
-    family="keras",
-    written_by="tf.keras.mixed_precision[.experimental].LossScaleOptimizer around a Keras 2 "
+KERAS_2_3 = _layout(
+    "keras",
+    "tf.keras.mixed_precision[.experimental].LossScaleOptimizer around a Keras 2 "
     "optimizer (`legacy` from 2.11 on)",
-    tensorflow="2.3 and later, tf_keras",
-    restored_by=(
-        f"{_KERAS} around the same",
-        "tf.keras.mixed_precision.LossScaleOptimizer around the same (2.4 to 2.15, tf_keras; "
-        ".experimental from 2.3 to 2.8)",
-    ),
-    roles=_V1_ROLES,
+    "2.3 and later, tf_keras",
+    f"{_KERAS} around the same",
+    "tf.keras.mixed_precision.LossScaleOptimizer around the same (2.4 to 2.15, tf_keras; "
+    ".experimental from 2.3 to 2.8)",
 )
 
-KERAS_2_11 = Layout(
-    family="keras",
-    written_by="tf.keras.mixed_precision.LossScaleOptimizer around a Keras 2 optimizer of 2.11 or "
+KERAS_2_11 = _layout(
+    "keras",
+    "tf.keras.mixed_precision.LossScaleOptimizer around a Keras 2 optimizer of 2.11 or "
     "later (not `legacy`)",
-    tensorflow="2.11 to 2.15, tf_keras",
-    restored_by=(
-        f"{_KERAS} around the same",
-        "tf.keras.mixed_precision.LossScaleOptimizer around the same (2.11 to 2.15, tf_keras)",
-    ),
-    roles=_V1_ROLES,
+    "2.11 to 2.15, tf_keras",
+    f"{_KERAS} around the same",
+    "tf.keras.mixed_precision.LossScaleOptimizer around the same (2.11 to 2.15, tf_keras)",
 )
 
-KERAS_3 = Layout(
-    family="keras3",
-    written_by="keras.mixed_precision.LossScaleOptimizer of Keras 3",
-    tensorflow="2.16 and later",
-    restored_by=(
-        f"{_KERAS} around a Keras 3 optimizer",
-        "keras.mixed_precision.LossScaleOptimizer of Keras 3 (also keras.optimizers)",
-    ),
+KERAS_3 = _layout(
+    "keras3",
+    "keras.mixed_precision.LossScaleOptimizer of Keras 3",
+    "2.16 and later",
+    f"{_KERAS} around a Keras 3 optimizer",
+    "keras.mixed_precision.LossScaleOptimizer of Keras 3 (also keras.optimizers)",
     roles={"dynamic_scale": LOSS_SCALE, "step_counter": GOOD_STEPS},
 )
 
-UNKNOWN = Layout(
-    family="",
-    written_by="no class that tf-lossscale knows",
-    tensorflow="unknown",
-    restored_by=(),
-    roles={
-        "loss_scale": LOSS_SCALE,
-        "current_loss_scale": LOSS_SCALE,
-        "dynamic_scale": LOSS_SCALE,
-    },
+UNKNOWN = _layout(
+    "",
+    "no class that tf-lossscale knows",
+    "unknown",
+    roles=dict.fromkeys(("loss_scale", "current_loss_scale", "dynamic_scale"), LOSS_SCALE),
 )
 
 # The integer type of each class's counters; it distinguishes `good_steps` of different classes.
@@ -211,8 +185,6 @@ Found = Tuple[Layout, Dict[str, str]]
 
 
 class Entry(NamedTuple):
-    """The index entry of a tensor."""
-
     dtype: str
     shape: Tuple[int, ...]
 
@@ -227,12 +199,10 @@ class Node(NamedTuple):
 def parts_of(key: str) -> Tuple[str, str, str]:
     """Splits a key into scope, name, and the number that TensorFlow appends to a name in use."""
     match = _KEY.match(key)
-    scope, name, number = match.groups() if match else ("", key, "")
-    return scope, name, number
+    return (match["scope"], match["name"], match["number"]) if match else ("", key, "")
 
 
 def by_name(tensors: Mapping[str, Entry]) -> List[Found]:
-    """Returns the loss scales in a checkpoint whose keys are variable names."""
     groups: Dict[Tuple[str, str], Dict[str, str]] = {}
     for key, entry in sorted(tensors.items()):
         scope, name, number = parts_of(key)
@@ -264,7 +234,6 @@ def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
 
 
 def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:
-    """Returns the loss scales in an object checkpoint."""
     found: List[Found] = []
     values = [
         {name: nodes[child].key or "" for name, child in sorted(node.children.items())}
@@ -272,8 +241,8 @@ def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found
     ]
     for number, keys in enumerate(values):
         for layout in (KERAS_3, CONTRIB, V1):
-            named = {name: keys[name] for name in layout.roles if keys.get(name)}
-            if len(named) == len(layout.roles):
+            if all(map(keys.get, layout.roles)):
+                named = {name: keys[name] for name in layout.roles}
                 found.append((_layout_of(nodes, number) if layout is V1 else layout, named))
                 break
     for keys in values:
@@ -294,14 +263,11 @@ def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[s
 
 def _layout_of(nodes: Sequence[Node], number: int) -> Layout:
     """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
-    for owner in nodes:
-        if owner.children.get("loss_scale") != number:
-            continue
-        if "iter" in owner.children:
+    for owner in (node.children for node in nodes if node.children.get("loss_scale") == number):
+        if "iter" in owner:
             return KERAS_2_3
-        if "_iterations" in owner.children:
+        if "_iterations" in owner:
             return KERAS_2_11
-        inner = owner.children.get("base_optimizer")
-        if inner is not None and "iter" in nodes[inner].children:
+        if "base_optimizer" in owner and "iter" in nodes[owner["base_optimizer"]].children:
             return KERAS_1_14
     return V1

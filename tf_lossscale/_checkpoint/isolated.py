@@ -45,13 +45,9 @@ _READY = b"ready\n"
 def answer(place: Place, **request: Any) -> Dict[str, Any]:
     """Returns what the child process answers, or raises CheckpointError.
 
-    Args:
-      place: the file or checkpoint.
-      **request: `as_json`, whether to show its contents as JSON; or `convert`, the arguments of
-        `tensorflow_files.convert`.
-
-    Returns:
-      The `lines` to print, and the number of `states` in the file, or of `tensors` in the copy.
+    The request is `as_json`, whether to show the contents as JSON; or `convert`, the arguments of
+    `tensorflow_files.convert`. The answer has the `lines` to print, and the number of `states` in
+    the file, or of `tensors` in the copy.
     """
     size = sum(sizes_of_files(place.path).values())
     seconds = SECONDS + size // _BYTES_PER_SECOND
@@ -114,7 +110,7 @@ def child(text: str) -> None:
 
 
 def _library(place: Place) -> Any:
-    """Returns the module that reads a file, with all that it imports."""
+    """Returns the module that reads a file, after all that it imports."""
     if place.format in (HDF5, KERAS):
         from tf_lossscale._checkpoint import keras_files
 
@@ -146,7 +142,7 @@ def _set_limits(seconds: int, memory: int) -> None:
 
 
 def _memory_in_use() -> Tuple[int, int]:
-    """Returns the sizes of the address space and of the data of this process, in bytes."""
+    """Returns the sizes of the address space and of the data, in bytes."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = file.read().split()
@@ -157,7 +153,6 @@ def _memory_in_use() -> Tuple[int, int]:
 
 
 def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, Any]:
-    """Returns the answer to a request, or the error, as values for JSON."""
     try:
         if "convert" in request:
             plan = library.convert(place, **request["convert"])
@@ -182,7 +177,6 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
 
 
 def _as_text(contents: Contents) -> List[str]:
-    """Returns the lines of the report of `inspect`."""
     lines = [contents.path, f"  {contents.format}"]
     for state in contents.states:
         lines += ["", *_state_lines(state)]
@@ -212,7 +206,6 @@ def _state_lines(state: State) -> Iterator[str]:
 
 
 def _rows(cells: Sequence[Sequence[str]]) -> List[str]:
-    """Returns the lines of a table."""
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
@@ -231,8 +224,7 @@ def _as_json(contents: Contents) -> List[str]:
                 each["value"] = str(each["value"])
         states.append({**layout, "variables": variables})
     configured = [each._asdict() for each in contents.configured]
-    values = {"version": 1, "path": contents.path, "format": contents.format}
-    values.update(states=states, configured=configured)
+    values = {"version": 1, **contents._asdict(), "states": states, "configured": configured}
     return json.dumps(values, indent=2).splitlines()
 
 
@@ -248,9 +240,8 @@ def _of_plan(plan: Plan) -> Iterator[str]:
 
 
 def _dumped(place: Place, values: Dict[str, Any]) -> str:
-    text: Optional[str] = None
     with contextlib.suppress(ValueError, RecursionError):
         text = json.dumps(values)
-    if text is None or len(text) > _LARGEST_ANSWER:
-        text = json.dumps({"error": f"{place.path}: damaged: what it describes is too large"})
-    return text
+        if len(text) <= _LARGEST_ANSWER:
+            return text
+    return json.dumps({"error": f"{place.path}: damaged: what it describes is too large"})

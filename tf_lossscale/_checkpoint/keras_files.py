@@ -27,7 +27,6 @@ _FREE_BYTES = 2**26
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a Keras file."""
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with opened(place.path) as (files, config):
         states = tuple(state for file in files for state in _states(_datasets(file)))
@@ -35,7 +34,6 @@ def read(place: Place) -> Contents:
 
 
 def import_hdf5() -> Any:
-    """Returns the module h5py."""
     try:
         import h5py  # type: ignore[import-untyped]
     except ImportError as error:

@@ -7,7 +7,7 @@ import codecs
 import glob as local_glob
 import os
 import re
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple
 
 __all__ = [
     "BOOKKEEPING",
@@ -38,10 +38,7 @@ _LARGEST_BOOKKEEPING = 2**24
 
 
 class CheckpointError(Exception):
-    """A file that cannot be read or converted, or a destination that cannot be written.
-
-    The message is one line for the user.
-    """
+    """A file cannot be read, converted or written; the message is one line for the user."""
 
 
 class Place(NamedTuple):
@@ -116,9 +113,7 @@ def _in_directory(path: str) -> Place:
             raise CheckpointError(f"{prefix}.index: the index of this SavedModel is missing")
         raise CheckpointError(f"{path}: this SavedModel has no variables and no loss scale.")
     latest = _latest(path)
-    if latest is not None:
-        return latest
-    found = _prefixes(path)
+    found = [latest] if latest else _prefixes(path)
     if len(found) == 1:
         return Place(TENSORFLOW, found[0])
     if found:
@@ -131,31 +126,29 @@ def _in_directory(path: str) -> Place:
     )
 
 
-def _latest(folder: str) -> Optional[Place]:
-    """Returns the checkpoint that the bookkeeping file names as the latest, or None."""
+def _latest(folder: str) -> str:
+    """Returns the prefix that the bookkeeping file names as the latest; empty if there is none."""
     path = os.path.join(folder, BOOKKEEPING)
     if not _is_file(path):
-        return None
+        return ""
     if _size(path) > _LARGEST_BOOKKEEPING:
         raise CheckpointError(f"{path}: too large for a `checkpoint` file of TensorFlow")
     text = _first_bytes(path, _LARGEST_BOOKKEEPING)
     match = _LATEST.search(text)
-    if match is None:
-        if not text.strip():
-            return None
+    if match is None and text.strip():
         raise CheckpointError(
             f"{path}: damaged: it does not name the latest checkpoint. Pass the prefix of a "
             "checkpoint."
         )
-    named = os.fsdecode(codecs.escape_decode(match.group(1))[0])
+    named = os.fsdecode(codecs.escape_decode(match[1])[0]) if match else ""
     if not named:
-        return None
+        return ""
     # A relative path is relative to the directory. The file may also contain an absolute path,
     # which becomes wrong when the directory is moved.
     for name in (named, os.path.basename(named)):
         prefix = os.path.join(folder, name)
         if _is_file(prefix + ".index"):
-            return Place(TENSORFLOW, prefix)
+            return prefix
     raise CheckpointError(
         f"{folder}: its file `checkpoint` names {named} as the latest, which does not exist. Pass "
         "the prefix of a checkpoint."
@@ -181,11 +174,10 @@ def _not_found(path: str) -> str:
     return message
 
 
-def _is_remote(path: str) -> bool:
-    return "://" in path
-
-
-def _gfile() -> Any:
+def _gfile(path: str) -> Any:
+    """Returns the module that reads a remote path; None for a local one."""
+    if "://" not in path:
+        return None
     from tf_lossscale._versions.base import tf
 
     return tf.io.gfile
@@ -193,25 +185,27 @@ def _gfile() -> Any:
 
 def _is_file(path: str) -> bool:
     """Whether a path is a regular file, which a pipe or a device is not."""
-    if _is_remote(path):
-        return bool(_gfile().exists(path)) and not _gfile().isdir(path)
-    return os.path.isfile(path)
+    gfile = _gfile(path)
+    return bool(gfile.exists(path) and not gfile.isdir(path)) if gfile else os.path.isfile(path)
 
 
 def _is_directory(path: str) -> bool:
-    return bool(_gfile().isdir(path)) if _is_remote(path) else os.path.isdir(path)
+    return bool((_gfile(path) or os.path).isdir(path))
 
 
 def _glob(folder: str, pattern: str) -> List[str]:
-    if _is_remote(folder):
-        return sorted(map(str, _gfile().glob(os.path.join(folder, pattern))))
+    gfile = _gfile(folder)
+    if gfile:
+        return sorted(map(str, gfile.glob(os.path.join(folder, pattern))))
     return sorted(local_glob.glob(os.path.join(local_glob.escape(folder), pattern)))
 
 
 def _size(path: str) -> int:
-    return int(_gfile().stat(path).length) if _is_remote(path) else os.path.getsize(path)
+    gfile = _gfile(path)
+    return int(gfile.stat(path).length) if gfile else os.path.getsize(path)
 
 
 def _first_bytes(path: str, count: int) -> bytes:
-    with _gfile().GFile(path, "rb") if _is_remote(path) else open(path, "rb") as file:
+    gfile = _gfile(path)
+    with gfile.GFile(path, "rb") if gfile else open(path, "rb") as file:
         return bytes(file.read(count))

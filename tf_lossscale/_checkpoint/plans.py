@@ -6,7 +6,7 @@ names, the plan renames tensors. Any other conversion is refused unless the copy
 
 import collections
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint.finding import (
     CONTRIB,
@@ -38,14 +38,7 @@ _POWER = re.compile(
 
 
 class Tensor(NamedTuple):
-    """A tensor of the new checkpoint.
-
-    Attributes:
-      key: its key in the new checkpoint.
-      dtype: its type in the new checkpoint.
-      source: its key in the old checkpoint; None for a tensor that is created.
-      value: the value of a tensor that is created.
-    """
+    """A tensor of the new checkpoint: a copy of `source`, or a new one with a value."""
 
     key: str
     dtype: str
@@ -54,17 +47,11 @@ class Tensor(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A new checkpoint.
+    """A new checkpoint, how it differs (before and after), and notes for the user."""
 
-    Attributes:
-      tensors: all tensors in it.
-      changes: a description of each difference, before and after.
-      notices: notes for the user.
-    """
-
-    tensors: Tuple[Tensor, ...]
-    changes: Tuple[Tuple[str, str], ...]
-    notices: Tuple[str, ...]
+    tensors: Sequence[Tensor]
+    changes: Sequence[Tuple[str, str]] = ()
+    notices: Sequence[str] = ()
 
 
 def plan(
@@ -99,7 +86,7 @@ def plan(
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
     if graph is not None and any(state.layout is KERAS_1_14 for state in states):
         return _plan_by_object(tensors, graph)
-    return Plan(tuple(Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)), (), ())
+    return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
 
 
 def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> str:
@@ -144,7 +131,7 @@ def _plan_by_object(tensors: Mapping[str, Entry], graph: Any) -> Plan:
     result.append(Tensor(OBJECT_GRAPH, "string", None, graph.SerializeToString()))
     if len({each.key for each in result}) != len(result):
         raise CheckpointError("two tensors would have the same key")
-    return Plan(tuple(result), tuple(keys.items()), ())
+    return Plan(result, list(keys.items()))
 
 
 def _plan_by_name(
@@ -163,19 +150,23 @@ def _plan_by_name(
     for state in states:
         if state.layout.family != to:
             _move(state, to, moved, made, notices)
-    for key, new in _powers(tensors, states, to, control_flow, notices).items():
-        moved[key] = Tensor(new, tensors[key].dtype, key)
-    for key, new in renames.items():
-        planned = moved.get(key) or Tensor(key, tensors[key].dtype, key)
-        moved[key] = planned._replace(key=new)
-    kept = [moved.get(key, Tensor(key, tensors[key].dtype, key)) for key in sorted(tensors)]
+    same = {key: Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)}
+    named = [*_powers(tensors, states, to, control_flow, notices).items(), *renames.items()]
+    for key, name in named:
+        moved[key] = (moved.get(key) or same[key])._replace(key=name)
+    kept = [moved.get(key, tensor) for key, tensor in same.items()]
     result = [each for each in kept if each is not None] + made
     ((key, count),) = collections.Counter(each.key for each in result).most_common(1)
     if count > 1:
         raise CheckpointError(
             f"two tensors would have the key {key}; change one with --rename OLD=NEW"
         )
-    return Plan(tuple(result), tuple(_changes(moved, made, tensors)), tuple(notices))
+    changes = [
+        (f"{key} {tensors[key].dtype}", f"{new.key} {new.dtype}" if new else "(dropped)")
+        for key, new in moved.items()
+    ]
+    changes += [("(new)", f"{each.key} {each.dtype} 0") for each in made]
+    return Plan(result, [(old, new) for old, new in changes if old != new], notices)
 
 
 def _move(
@@ -245,18 +236,6 @@ def _powers(
     return new
 
 
-def _changes(
-    moved: Mapping[str, Optional[Tensor]], made: Sequence[Tensor], tensors: Mapping[str, Entry]
-) -> Iterator[Tuple[str, str]]:
-    for key, tensor in moved.items():
-        old = f"{key} {tensors[key].dtype}"
-        new = "(dropped)" if tensor is None else f"{tensor.key} {tensor.dtype}"
-        if new != old:
-            yield old, new
-    for each in made:
-        yield "(new)", f"{each.key} {each.dtype} 0"
-
-
 _INNER = "base_optimizer"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -277,7 +256,7 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
             continue
         if "iter" not in [child.local_name for child in graph.nodes[inner].children]:
             continue
-        others = [child for each in graph.nodes for child in each.children]
+        others = (child for each in graph.nodes for child in each.children)
         names = [child.local_name for child in others if child.node_id == inner]
         if names != [_INNER]:
             raise CheckpointError(
@@ -313,7 +292,7 @@ def _merge(outer: Any, inner: Any) -> None:
 
 def _remove(graph: Any, dropped: List[int]) -> None:
     """Removes nodes; TensorFlow would report unreferenced ones as not restored."""
-    kept = [number for number in range(len(graph.nodes)) if number not in dropped]
+    kept = (number for number in range(len(graph.nodes)) if number not in dropped)
     new = {old: number for number, old in enumerate(kept)}
     for number in sorted(dropped, reverse=True):
         del graph.nodes[number]

@@ -30,7 +30,6 @@ _OTHER_ERRORS = (
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a TensorFlow checkpoint."""
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)
         states = checkpoint.states()
@@ -45,18 +44,11 @@ def convert(
     renames: Mapping[str, str],
     written: Optional[str],
 ) -> Optional[Plan]:
-    """Writes a copy of a checkpoint from which another class restores the loss scale.
+    """Writes a copy of a checkpoint from which a class of the family `to` restores the loss scale.
 
-    Args:
-      place: the checkpoint.
-      to: the family of the class that will read the copy.
-      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
-        that of the program that wrote the checkpoint.
-      renames: the new keys, by old key.
-      written: the prefix of the copy, in a directory that does not exist; None to write nothing.
-
-    Returns:
-      The plan of the copy; None if the checkpoint has no loss-scale state.
+    For `control_flow` and `renames`, see the options of the command. `written` is the prefix of the
+    copy, in a directory that does not exist; None to write nothing. Returns the plan of the copy;
+    None if the checkpoint has no loss-scale state.
     """
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)
@@ -84,12 +76,7 @@ def _errors_of(prefix: str) -> Iterator[None]:
 
 
 class Checkpoint:
-    """A TensorFlow checkpoint, which reads tensors only on request.
-
-    Attributes:
-      prefix: its path, without the suffixes of its files.
-      tensors: the type and shape of each tensor, by key.
-    """
+    """A TensorFlow checkpoint, which reads tensors only on request."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -145,7 +132,6 @@ class Checkpoint:
         return OBJECT_GRAPH in self.tensors
 
     def states(self) -> Tuple[State, ...]:
-        """Returns the loss scales in it."""
         if self.has_objects:
             found = finding.by_object(self._nodes(), self.tensors)
         else:
@@ -179,7 +165,6 @@ class Checkpoint:
         return nodes
 
     def object_graph(self) -> Any:
-        """Returns the graph of its objects, a protocol buffer."""
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
             raise CheckpointError(f"{self.prefix}: damaged: its object graph is not a string")
         value: Any = self._reader.get_tensor(OBJECT_GRAPH)
