@@ -76,7 +76,6 @@ def run_python(
 
 
 def _interpreter_options() -> List[str]:
-    """Returns the interpreter options of this Python process."""
     options = ["-" + letter * int(getattr(sys.flags, name, 0)) for name, letter in _FLAGS]
     options = [option for option in options if option != "-"]
     if getattr(sys.stdout, "write_through", False):
@@ -107,10 +106,6 @@ def announce(environment: MutableMapping[str, str], replace: bool) -> None:
 
     Processes of another Python version or virtual environment undo this when they start, and then
     behave as without it.
-
-    Args:
-      environment: the environment variables, which are changed in place.
-      replace: the argument of `tf_lossscale.install`.
     """
     mode = "replace" if replace else "install"
     environment[_MODE] = os.pathsep.join([mode, identity()])
@@ -127,7 +122,6 @@ def identity() -> str:
 
 
 def seed_if_asked() -> None:
-    """Seeds TensorFlow when it is imported, if the environment asks for it."""
     if SEED in os.environ:
         _import_hook.subscribe(_Seeds(int(os.environ[SEED])))
 

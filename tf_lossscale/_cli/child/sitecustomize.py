@@ -114,7 +114,6 @@ class _OwnLoader(object):  # noqa: UP004  for Python 2
 
     def exec_module(self, module):
         # type: (ModuleType) -> None
-        """Runs the module."""
         spec = module.__spec__
         assert spec is not None
         module.__loader__ = spec.loader = self._loader
@@ -147,7 +146,6 @@ class _SeedingLoader(_OwnLoader):
 
     def exec_module(self, module):
         # type: (ModuleType) -> None
-        """Runs the module, and seeds its global generator."""
         _OwnLoader.exec_module(self, module)
         module.random.seed(int(os.environ[SEED]))
 
@@ -170,7 +168,6 @@ def _identity():
 
 def _restore_environment():
     # type: () -> None
-    """Removes from the environment what `run` added to it."""
     for name in (MODE, RECORD, SEED):
         os.environ.pop(name, None)
     folders = os.environ.get(PATH, "").split(os.pathsep)
