@@ -56,7 +56,8 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments and arguments[0] in CODEMODS:
         return _codemods(arguments, prog)
-    if arguments[:1] == ["run"] and not _is_help(arguments[1:]):  # ends as the script does
+    is_help = {"-h", "--help"} & {*_split_at_script(arguments[1:])[0]}
+    if arguments[:1] == ["run"] and not is_help:  # ends as the script does
         return handing_over(prog, lambda: _main(arguments, prog))
     return guarded(prog, lambda: _main(arguments, prog))
 
@@ -187,10 +188,6 @@ def _seed(text: str) -> int:
     if not 0 <= seed < 2**32:  # the range of NumPy
         raise argparse.ArgumentTypeError(f"{text!a} is not a whole number from 0 to {2**32 - 1}")
     return seed
-
-
-def _is_help(arguments: List[str]) -> bool:
-    return any(one in ("-h", "--help") for one in _split_at_script(arguments)[0])
 
 
 def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:

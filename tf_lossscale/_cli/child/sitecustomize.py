@@ -98,7 +98,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
 
 class _OwnLoader(object):  # noqa: UP004  for Python 2
-    """Loads a module with the loader that Python would have used."""
+    """Loads a module with the loader that Python would have used, which creates it, too."""
 
     def __init__(self, loader):
         # type: (Any) -> None
@@ -107,10 +107,6 @@ class _OwnLoader(object):  # noqa: UP004  for Python 2
     def __getattr__(self, name):
         # type: (str) -> Any
         return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        # type: (Any) -> Any
-        return self._loader.create_module(spec)
 
     def exec_module(self, module):
         # type: (ModuleType) -> None
