@@ -8,25 +8,14 @@ import collections
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from tf_lossscale._checkpoint.finding import (
-    CONTRIB,
-    COUNTERS,
-    GOOD_STEPS,
-    KERAS_1_14,
-    LOSS_SCALE,
-    OBJECT_GRAPH,
-    V1,
-    Entry,
-    Layout,
-    State,
-    parts_of,
-)
+from tf_lossscale._checkpoint import finding
+from tf_lossscale._checkpoint.finding import COUNTERS, GOOD_STEPS, Entry, State, parts_of
 from tf_lossscale._checkpoint.locate import CheckpointError
 
 __all__ = ["Plan", "Tensor", "merge_inner_optimizers", "plan"]
 
 # The families between which names are converted.
-_LAYOUTS: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}
+_LAYOUTS: Dict[str, finding.Layout] = {"contrib": finding.CONTRIB, "v1": finding.V1}
 _LARGEST = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
 # Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
@@ -84,7 +73,7 @@ def plan(
         )
     if families != {to}:
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
-    if graph is not None and any(state.layout is KERAS_1_14 for state in states):
+    if graph is not None and any(state.layout is finding.KERAS_1_14 for state in states):
         return _plan_by_object(tensors, graph)
     return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
 
@@ -112,7 +101,7 @@ def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> 
 def _start_with(state: State, to: str) -> str:
     """Describes how to create a new object with the values of a state."""
     values = {variable.role: variable.value for variable in state.variables}
-    scale, good = values[LOSS_SCALE], values.get(GOOD_STEPS)
+    scale, good = values[finding.LOSS_SCALE], values.get(GOOD_STEPS)
     if to == "contrib":
         return f"Start with init_loss_scale={scale}."
     if to == "v1":
@@ -126,9 +115,9 @@ def _start_with(state: State, to: str) -> str:
 
 def _plan_by_object(tensors: Mapping[str, Entry], graph: Any) -> Plan:
     keys = merge_inner_optimizers(graph)
-    kept = [key for key in sorted(tensors) if key != OBJECT_GRAPH]
+    kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
     result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
-    result.append(Tensor(OBJECT_GRAPH, "string", None, graph.SerializeToString()))
+    result.append(Tensor(finding.OBJECT_GRAPH, "string", None, graph.SerializeToString()))
     if len({each.key for each in result}) != len(result):
         raise CheckpointError("two tensors would have the same key")
     return Plan(result, list(keys.items()))

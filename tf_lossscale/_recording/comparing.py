@@ -8,18 +8,7 @@ once or all the time to one side, is a mistake.
 import math
 from typing import List, Optional
 
-from tf_lossscale._recording.jumps import (
-    JUMP,
-    WINDOW,
-    cause_of_settings,
-    clipping_limit,
-    differing_settings,
-    judge_drift,
-    judge_later,
-    judge_norms,
-    judge_start,
-    judge_update,
-)
+from tf_lossscale._recording import jumps
 from tf_lossscale._recording.on_average import judge_on_average
 from tf_lossscale._recording.record import OptimizerRecord, RunHeader
 from tf_lossscale._recording.runs import Comparison, Conditions, Runs, Verdict, largest
@@ -57,7 +46,7 @@ def compare(
     found = next(filter(None, (judge(runs) for judge in _JUDGES)))
     doubts = _missing(runs)
     found.evidence = doubts + runs.evidence
-    settings = differing_settings(runs)
+    settings = jumps.differing_settings(runs)
     if settings and found.verdict is not Verdict.IDENTICAL:
         doubts.append(f"the inner optimizers have {', '.join(settings)}")
     if doubts and found.verdict.status == 0:
@@ -91,7 +80,7 @@ def _notes(runs: Runs) -> List[str]:
     differing = parameters_that_differ(runs.old.scale, runs.new.scale)
     if differing:
         notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
-    settings = differing_settings(runs)
+    settings = jumps.differing_settings(runs)
     if settings:
         notes.append(f"settings of the inner optimizers differ: {', '.join(settings)}")
     return notes
@@ -165,7 +154,7 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
 def _judge_clipping(runs: Runs) -> Optional[Comparison]:
     """Finds a limit of norms that only one run has."""
     for number, (name, run) in enumerate(runs.both):
-        limit = clipping_limit(run)
+        limit = jumps.clipping_limit(run)
         if limit is None:
             continue
         above = [
@@ -196,10 +185,10 @@ def _judge_bits(runs: Runs) -> Optional[Comparison]:
     if runs.again is not None and runs.again.first_unequal() is not None:
         runs.evidence.append("the old program is not equal to its own second run (--baseline)")
         return None
-    found = judge_start(runs) or judge_update(runs) or judge_norms(runs)
-    settings = cause_of_settings(runs)
+    found = jumps.judge_start(runs) or jumps.judge_update(runs) or jumps.judge_norms(runs)
+    settings = jumps.cause_of_settings(runs)
     step = runs.step(index)
-    end = index + WINDOW
+    end = index + jumps.WINDOW
     error = max(largest(runs.loss[:end])[0], largest(runs.norm[:end])[0])
     text = (
         "both runs were made with the same versions and devices, and their numbers differ from "
@@ -231,7 +220,8 @@ def _judge_rest(runs: Runs) -> Comparison:
             runs.evidence.append(f"the {name} is not in both records")
     after = runs.loss[runs.updated + 1 : min(runs.updated + 4, runs.part + 1)]
     jump = largest(after)[0]
-    return judge_on_average(runs, jump if jump > max(JUMP * runs.noise, DOUBT_AT_LEAST) else 0.0)
+    limit = max(jumps.JUMP * runs.noise, DOUBT_AT_LEAST)
+    return judge_on_average(runs, jump if jump > limit else 0.0)
 
 
 _JUDGES = (
@@ -239,11 +229,11 @@ _JUDGES = (
     _judge_scales,
     _judge_clipping,
     _judge_bits,
-    judge_start,
-    judge_update,
-    judge_norms,
-    judge_later,
-    judge_drift,
+    jumps.judge_start,
+    jumps.judge_update,
+    jumps.judge_norms,
+    jumps.judge_later,
+    jumps.judge_drift,
     _judge_rest,
 )
 """The questions about two runs, in order; the first that is answered decides. The last one is."""

@@ -78,22 +78,10 @@ def count_of(value: Any, name: str = "") -> int:
     return int(value)
 
 
-def _count_or_none(value: Any) -> Optional[int]:
-    return None if value is None else count_of(value)
-
-
 def _rule(value: Any) -> str:
     if value not in _RULES:
         raise ValueError(f"{_shown(value)} is none of {', '.join(_RULES)}")
     return str(value)
-
-
-def _text(value: Any) -> Optional[str]:
-    return None if value is None else printable(value, 40)
-
-
-def _texts(value: Any) -> Optional[List[str]]:
-    return None if value is None else [printable(each, 40) for each in list(value)[:20]]
 
 
 def _shown(value: Any) -> str:
@@ -118,6 +106,18 @@ def settings_from(value: Any) -> Dict[str, Setting]:
         printable(name, 40): each if isinstance(each, bool) else number(each)
         for name, each in value.items()
     }
+
+
+_Read = Callable[[Any], Any]
+
+
+def _optional(read: _Read) -> _Read:
+    return lambda value: None if value is None else read(value)
+
+
+_count_or_none = _optional(count_of)
+_text = _optional(lambda value: printable(value, 40))
+_texts = _optional(lambda value: [printable(each, 40) for each in list(value)[:20]])
 
 
 @dataclasses.dataclass
@@ -179,7 +179,7 @@ class Column(NamedTuple):
 
     name: str
     key: str
-    read: Callable[[Any], Any]
+    read: _Read
 
 
 COLUMNS = (
