@@ -149,14 +149,8 @@ class Steps:
     known: "ClassVar[weakref.WeakSet[Steps]]" = weakref.WeakSet()
     """Those of all recordings. The ring of a graph keeps them as long as the graph exists."""
 
-    def __init__(
-        self,
-        file: RecordFile,
-        reader: Reader,
-        optimizer: Any,
-        loss_scale: LossScale,
-        variables: Sequence[Any],
-    ) -> None:
+    def __init__(self, file: RecordFile, reader: Reader, optimizer: Any, variables: Any) -> None:
+        loss_scale = loss_scale_of(optimizer)
         self.application_is_known = True
         """Whether the inner optimizer reports that it applies a step."""
         self._replicas = replica_count()

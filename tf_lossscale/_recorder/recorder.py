@@ -151,7 +151,7 @@ class Recorder(Watcher):
             if steps is not None:
                 steps.note_beginning(optimizer, variables)
                 return steps
-            return Steps(self._file, self._reader, optimizer, loss_scale_of(optimizer), variables)
+            return Steps(self._file, self._reader, optimizer, variables)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
         target = remote_target(session) if has_steps else ""

@@ -4,10 +4,10 @@ The lines are drawings that are stretched to the width of the page. The numbers 
 of the page, so that they stay readable on a narrow one.
 """
 
-import html
 import math
 import os
 import string
+from html import escape
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._recording.comparing import Comparison, Verdict
@@ -49,19 +49,19 @@ def page(
     """Returns the page of two records with these names: titles and comparisons of optimizers."""
     parts = []
     if summary:
-        parts.append(f"<p class='verdict'>{_escape(summary)}</p><ul>")
+        parts.append(f"<p class='verdict'>{escape(summary)}</p><ul>")
         for number, (title, comparison) in enumerate(comparisons):
             parts.append(
-                f"<li><a href='#{number}'>{_escape(title)}</a>: {comparison.verdict.value[0]}</li>"
+                f"<li><a href='#{number}'>{escape(title)}</a>: {comparison.verdict.value[0]}</li>"
             )
         parts.append("</ul>")
     for number, (title, comparison) in enumerate(comparisons):
         if summary:
-            parts.append(f"<h2 id='{number}'>{_escape(title)}</h2>")
+            parts.append(f"<h2 id='{number}'>{escape(title)}</h2>")
         parts += _section(comparison)
     with open(_PAGE, encoding="utf-8") as file:
         text = string.Template(file.read())
-    return text.substitute(old=_escape(old), new=_escape(new), body="".join(parts))
+    return text.substitute(old=escape(old), new=escape(new), body="".join(parts))
 
 
 class _Span(NamedTuple):
@@ -77,8 +77,8 @@ class _Span(NamedTuple):
 
 def _section(comparison: Comparison) -> List[str]:
     ok = " ok" if comparison.verdict in (Verdict.IDENTICAL, Verdict.SAME, Verdict.ALIKE) else ""
-    parts = [f"<p class='verdict{ok}'>{_escape(comparison.sentence)}</p><ul>"]
-    parts += [f"<li>{_escape(each)}</li>" for each in comparison.evidence]
+    parts = [f"<p class='verdict{ok}'>{escape(comparison.sentence)}</p><ul>"]
+    parts += [f"<li>{escape(each)}</li>" for each in comparison.evidence]
     parts.append("</ul>")
     if comparison.runs is None:
         return parts
@@ -103,15 +103,11 @@ def _section(comparison: Comparison) -> List[str]:
 
 def _table(rows: List[List[str]], step: int) -> List[str]:
     parts = [f"<h3>Around step {step}</h3><div class='scroll'><table><tr>"]
-    parts += [f"<th>{_escape(each)}</th>" for each in rows[0]] + ["</tr>"]
+    parts += [f"<th>{escape(each)}</th>" for each in rows[0]] + ["</tr>"]
     for row in rows[1:]:
         parts.append("<tr class='here'>" if row[0].startswith(">") else "<tr>")
-        parts += [f"<td>{_escape(each)}</td>" for each in row] + ["</tr>"]
+        parts += [f"<td>{escape(each)}</td>" for each in row] + ["</tr>"]
     return [*parts, "</table></div>"]
-
-
-def _escape(value: str) -> str:
-    return html.escape(value, quote=True)
 
 
 def _points(run: OptimizerRecord, kind: _Kind, span: _Span) -> _Points:
