@@ -156,12 +156,9 @@ def _parser(prog: str) -> ArgumentParser:
     )
     actions = parser.add_subparsers(dest="action", metavar="inspect|convert")
     actions.required = True
-    inspect = actions.add_parser(
-        "inspect",
-        help="show the loss-scale state in a file",
-        description=INSPECT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    what = "show the loss-scale state in a file"
+    inspect = actions.add_parser("inspect", help=what, description=INSPECT, formatter_class=raw)
     inspect.add_argument(
         "path",
         metavar="PATH",
@@ -170,12 +167,8 @@ def _parser(prog: str) -> ArgumentParser:
     )
     inspect.add_argument("--json", action="store_true", help="print JSON")
     inspect.set_defaults(run=_inspect)
-    convert = actions.add_parser(
-        "convert",
-        help="copy a checkpoint so that another class can restore the loss scale",
-        description=CONVERT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    what = "copy a checkpoint so that another class can restore the loss scale"
+    convert = actions.add_parser("convert", help=what, description=CONVERT, formatter_class=raw)
     convert.add_argument("path", metavar="SRC", help="the checkpoint to copy, as for `inspect`")
     convert.add_argument("destination", metavar="DST", help="the prefix of the new checkpoint")
     convert.add_argument(
