@@ -36,7 +36,7 @@ from tf_lossscale._core.shards import (
     this_call,
     workers_are_checked,
 )
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.graphs import (
     call_round_by_round,
     current_loop,
@@ -44,8 +44,8 @@ from tf_lossscale._versions.graphs import (
     in_loop_of_session,
     outermost_graph,
 )
+from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import (
-    KEYS_AT_RUN_TIME,
     advance,
     collective_reduce,
     host_of,
@@ -261,7 +261,9 @@ _ADVICE = (
 def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key: int) -> Any:
     """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
     shapes = str([str(value.shape) for value in values])
-    traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(shapes.encode()) % EXACT
+    traced = (
+        0 if has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME) else zlib.crc32(shapes.encode()) % EXACT
+    )
     with tf1.name_scope(None, "check_between_workers"):
         row = tf.concat([step.row, [float(traced)]], axis=0)
         own = tf.expand_dims(tf.one_hot(shards.replica, shards.number), 1) * tf.expand_dims(row, 0)
@@ -294,7 +296,7 @@ def _sum_key(value: Any, position: int, shards: Shards) -> Any:
     """Returns an instance key that depends on what is summed: a number or an int32 tensor."""
     members = list(shards.groups[shards.group])
     what = zlib.crc32(f"{value.dtype.base_dtype.name} {position} {members}".encode())
-    if KEYS_AT_RUN_TIME:
+    if has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME):
         number = (what + number_of_shapes([value])) % MODULUS
         return tf.cast(CHECK_KEY + 1 + number, tf.int32)
     return CHECK_KEY + 1 + zlib.crc32(f"{what} {value.shape}".encode()) % MODULUS

@@ -15,13 +15,9 @@ from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, cop
 from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.replicas import (
-    SUMS_OVERWRITE_SUMMANDS,
-    already_summed,
-    has_own_sum,
-    sum_is_off,
-)
+from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
+from tf_lossscale._versions.releases import Since
+from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
 
 __all__ = [
     "StepGradients",
@@ -178,7 +174,7 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
             dtype = strategy.experimental_local_results(gradient)[0].dtype
             alike.setdefault(dtype, []).append(index)
     result = list(pairs)
-    if SUMS_OVERWRITE_SUMMANDS and has_several_workers(strategy):
+    if not has(Since.SUMMANDS_ARE_KEPT) and has_several_workers(strategy):
         pairs = with_gradients(pairs, map(copy_of, gradients_of(pairs)))
     for indices in alike.values():
         # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be

@@ -10,8 +10,9 @@ from typing import Any, Callable, List, Sequence
 
 from tf_lossscale._core.collectives import sum_over_workers
 from tf_lossscale._core.shards import has_several_workers, workers_are_checked
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.replicas import STRATEGY_SURVIVES_RETRACING, map_replicas
+from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
+from tf_lossscale._versions.releases import Since
+from tf_lossscale._versions.replicas import map_replicas
 
 __all__ = [
     "all_replicas_agree",
@@ -108,7 +109,7 @@ def all_workers_agree(flag: Any) -> Any:
     # Without a strategy, no devices are known.
     if strategy.num_replicas_in_sync == 1 or not has_several_workers(strategy):
         return flag
-    if not STRATEGY_SURVIVES_RETRACING and workers_are_checked(strategy):
+    if not has(Since.STRATEGY_SURVIVES_RETRACING) and workers_are_checked(strategy):
         bad = tf.cast(tf.logical_not(flag), tf.float32)
         return tf.equal(sum_over_workers(bad, strategy, "the test of all workers' gradients"), 0.0)
     with tf1.name_scope(None, "all_workers_agree"):

@@ -10,14 +10,11 @@ from tf_lossscale._core.loss_scales import (
     is_standard,
 )
 from tf_lossscale._core.same_class import loss_scale_class
-from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.base import has, tf, tf1
 from tf_lossscale._versions.files import registered_class
-from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, KerasFamily, keras_family
-from tf_lossscale._versions.keras_optimizers import (
-    KERAS_REFUSES_STRATEGIES,
-    keras_3_backend,
-    uncalled_hooks,
-)
+from tf_lossscale._versions.keras import KerasFamily, keras_family
+from tf_lossscale._versions.keras_optimizers import keras_3_backend, uncalled_hooks
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "are_summed",
@@ -108,7 +105,7 @@ def refuse_unsupported() -> None:
 
     The class of TensorFlow 1.15 accepts every strategy, and so does our class on that version.
     """
-    if not KERAS_REFUSES_STRATEGIES or not tf.distribute.has_strategy():
+    if not has(Since.KERAS_REFUSES_STRATEGIES) or not tf.distribute.has_strategy():
         return
     strategy = tf.distribute.get_strategy()
     if isinstance(strategy, _classes("TPUStrategy")):
@@ -163,7 +160,8 @@ def _runs_on_tensorflow(family: KerasFamily) -> bool:
 def forget_earlier_wrapper(optimizer: Any) -> None:
     """Allows a second `compile` to wrap the same optimizer again where Keras's own class does."""
     family = keras_family(optimizer)
-    if family is not None and (family.kind == "keras3" or not WRAPPERS_ARE_MARKED):
+    is_marked = has(Since.KERAS_MARKS_WRAPPED)
+    if family is not None and (family.kind == "keras3" or not is_marked):
         vars(optimizer).pop(_MARK, None)
 
 

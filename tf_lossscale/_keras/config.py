@@ -12,13 +12,10 @@ from tf_lossscale._keras.arguments import (
     final_loss_scale,
     loss_scale_from_config,
 )
-from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
 from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_keras
-from tf_lossscale._versions.keras_optimizers import (
-    EXPERIMENTAL_SHARES_LOSS_SCALE,
-    FROM_CONFIG_PASSES_POSITION,
-)
+from tf_lossscale._versions.releases import Since
 
 __all__ = ["OPTIONS_OF_KERAS_3", "from_config", "to_config"]
 
@@ -104,7 +101,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
             return _experimental(cls, inner, scale, own)
         arguments = as_final_arguments(experimental_loss_scale(scale))
         is_public = "role" in vars(vars(cls).get("_derived_from", cls))
-        if is_public and (arguments is None or EXPERIMENTAL_SHARES_LOSS_SCALE):
+        if is_public and not (arguments and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
             # Files of both classes name the final one, which Keras has from 2.4 on. By its public
             # path, because the module of the other class imports this one.
             public: Any = sys.modules["tf_lossscale"].keras.mixed_precision
@@ -135,7 +132,7 @@ def _experimental(cls: Any, inner: Any, loss_scale: Any, own: Dict[str, Any]) ->
 
 
 def _final(cls: Any, inner: Any, arguments: Dict[str, Any]) -> Any:
-    if FROM_CONFIG_PASSES_POSITION or _accepts(cls, inner, **arguments):
+    if has(Since.FROM_CONFIG_PASSES_POSITION) or _accepts(cls, inner, **arguments):
         return cls(inner, **arguments)
     return cls(inner_optimizer=inner, **arguments)
 

@@ -20,9 +20,9 @@ from tf_lossscale._keras.final import (
     serialized_like_the_installed,
     with_installed_experimental,
 )
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.keras import keras_family
-from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
+from tf_lossscale._versions.releases import Since
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.final import LossScaleOptimizer as _Base
@@ -72,7 +72,7 @@ class LossScaleOptimizer(_Base):
 
     role = "experimental"
 
-    if EXPERIMENTAL_SHARES_LOSS_SCALE:
+    if not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
 
         @property
         def loss_scale(self) -> Any:
@@ -84,7 +84,7 @@ class LossScaleOptimizer(_Base):
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
-        if EXPERIMENTAL_SHARES_LOSS_SCALE:
+        if not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
             scale = _read_as_tensor(_fixed_loss_scale(scale) if isinstance(scale, float) else scale)
         elif is_standard(scale, "DynamicLossScale") and not isinstance(loss_scale, str):
             _given_away(scale)

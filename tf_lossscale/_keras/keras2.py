@@ -10,9 +10,10 @@ from tf_lossscale._core.wrapper import as_pairs, require_replica_context, tape_f
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper, is_special
-from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.files import LEGACY_KEEPS_INNER_APART, Trackable
+from tf_lossscale._versions.base import do_not_convert, has, tf
+from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
+from tf_lossscale._versions.releases import Since
 
 __all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
 
@@ -64,7 +65,7 @@ class DelegatingWrapper(LossScaleWrapper):
     def _set_up(self, inner: Any, state: Any) -> None:
         self.__dict__.update(_optimizer=inner, _state=state)
         inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
-        if not LEGACY_KEEPS_INNER_APART:
+        if has(Since.LEGACY_SAVES_ONE_OBJECT):
             # A checkpoint that was given the inner optimizer has the loss scale, too.
             inner._track_trackable(state.saved, "loss_scale", overwrite=True)
 

@@ -6,23 +6,16 @@ from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.steps import StepArguments, step
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.files import (
-    LEGACY_KEEPS_INNER_APART,
-    TrackableReference,
-    called_from_checkpoint,
-)
+from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
+from tf_lossscale._versions.files import TrackableReference, called_from_checkpoint
 from tf_lossscale._versions.keras_optimizers import (
-    LEGACY_AGGREGATES_ALWAYS,
-    LEGACY_AGGREGATES_FIRST,
-    LEGACY_CLIPS_WHEN_APPLIED,
-    LEGACY_COMPUTES_WITH_TAPE,
     aggregate_gradients,
     has_own_aggregation,
     has_own_transformation,
     overrides,
     show_to_keras_session,
 )
+from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import already_summed, has_own_sum
 
 __all__ = ["OptimizerV2Wrapper"]
@@ -68,7 +61,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     ) -> List[Tuple[Any, Any]]:
         scaled, tape = self._scaled_on_tape(loss, tape)
         inner = self._optimizer
-        if LEGACY_COMPUTES_WITH_TAPE:
+        if has(Since.LEGACY_COMPUTES_WITH_TAPE):
             return self._unscaled_pairs(
                 inner._compute_gradients(scaled, var_list, grad_loss, tape=tape)
             )
@@ -87,7 +80,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     def _clips_when_computing(self) -> bool:
         """Whether the inner optimizer would clip the scaled gradients, as it did up to 2.3."""
         clips = ("clipnorm", "clipvalue")
-        return not LEGACY_CLIPS_WHEN_APPLIED and any(
+        return not has(Since.LEGACY_CLIPS_WHEN_APPLIED) and any(
             getattr(self._optimizer, name, None) is not None for name in clips
         )
 
@@ -148,11 +141,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
         if not pairs:
             same_on_replicas = True
-        elif LEGACY_AGGREGATES_FIRST:
+        elif has(Since.LEGACY_AGGREGATES_FIRST):
             if aggregate and (not same_on_replicas or has_own_aggregation(self._family, inner)):
                 pairs, same_on_replicas = aggregate_gradients(inner, pairs), True
             aggregate = False
-        elif LEGACY_AGGREGATES_ALWAYS and aggregate and not same_on_replicas:
+        elif not has(Since.LEGACY_ACCEPTS_SUMS) and aggregate and not same_on_replicas:
             own_sum = has_own_sum(inner, self._family.base)
             sums = sums_for_replica(pairs)
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
@@ -166,7 +159,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             pass  # its `apply_gradients` transforms or sums the gradients itself
         elif not same_on_replicas and aggregate:
             pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
-        elif LEGACY_AGGREGATES_ALWAYS and not same_on_replicas:
+        elif not has(Since.LEGACY_ACCEPTS_SUMS) and not same_on_replicas:
             checks_late = False  # both would replace the same method of the inner optimizer
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], name, aggregate)
@@ -174,10 +167,10 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     def _apply(self, gradients: Sequence[Any], rest: "StepArguments") -> Any:
         pairs = list(zip(gradients, rest.variables))
-        if LEGACY_AGGREGATES_ALWAYS:
+        if not has(Since.LEGACY_ACCEPTS_SUMS):
             with already_summed([] if rest.aggregate else [self._optimizer]):
                 return self._optimizer.apply_gradients(self._clipped(pairs), name=rest.name)
-        if not LEGACY_CLIPS_WHEN_APPLIED:
+        if not has(Since.LEGACY_CLIPS_WHEN_APPLIED):
             pairs = self._clipped(pairs)
         return self._optimizer.apply_gradients(
             pairs, name=rest.name, experimental_aggregate_gradients=rest.aggregate
@@ -204,7 +197,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     @property
     def _checkpoint_dependencies(self) -> List[Any]:
-        if not LEGACY_KEEPS_INNER_APART:
+        if has(Since.LEGACY_SAVES_ONE_OBJECT):
             return super()._checkpoint_dependencies
         return [
             TrackableReference(name="base_optimizer", ref=self._optimizer),
@@ -213,6 +206,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     def get_slot_names(self) -> List[str]:
         """Returns the names of the slots of the inner optimizer."""
-        if LEGACY_KEEPS_INNER_APART and called_from_checkpoint("get_slot_names", self):
+        is_child = not has(Since.LEGACY_SAVES_ONE_OBJECT)
+        if is_child and called_from_checkpoint("get_slot_names", self):
             return []  # the slots are saved with the inner optimizer
         return self._optimizer.get_slot_names()

@@ -22,11 +22,11 @@ from tf_lossscale._core.wrapper import (
     with_gradients,
 )
 from tf_lossscale._v1.sums import sum_packed
-from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, has, overridden, tf, tf1
 from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import (
-    STRATEGY_SURVIVES_RETRACING,
     already_summed,
     estimator_scales_loss,
     replicas_of_workers_before,
@@ -163,7 +163,8 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         ):
             if not has_several_workers(shards.strategy):
                 return self._opt.apply_gradients(pairs, global_step, name)
-            if STRATEGY_SURVIVES_RETRACING or not workers_are_checked(shards.strategy):
+            survives = has(Since.STRATEGY_SURVIVES_RETRACING)
+            if survives or not workers_are_checked(shards.strategy):
                 with tf.control_dependencies(collective_sums([], shards, call, dense)):
                     checked = with_gradients(pairs, map(tf.identity, dense))
                 return self._opt.apply_gradients(checked, global_step, name)

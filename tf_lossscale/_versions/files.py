@@ -11,7 +11,6 @@ from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
-    "LEGACY_KEEPS_INNER_APART",
     "Trackable",
     "TrackableObjectGraph",
     "TrackableReference",
@@ -45,8 +44,6 @@ TrackableObjectGraph: Any = importlib.import_module(
     "tensorflow.core.protobuf.trackable_object_graph_pb2"
 ).TrackableObjectGraph
 
-
-LEGACY_KEEPS_INNER_APART: bool = not has(Since.LEGACY_SAVES_ONE_OBJECT)
 
 _CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.util")
 

@@ -11,7 +11,6 @@ from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KERAS_PACKAGES",
-    "WRAPPERS_ARE_MARKED",
     "KerasFamily",
     "calling_keras",
     "default_family",
@@ -30,8 +29,6 @@ _KERAS_IS_A_PACKAGE = has(Since.KERAS_IS_A_PACKAGE)
 
 # The packages that contain a Keras of this TensorFlow.
 KERAS_PACKAGES: Tuple[str, ...] = ("keras", "tf_keras") if _KERAS_IS_A_PACKAGE else ("tensorflow",)
-
-WRAPPERS_ARE_MARKED: bool = has(Since.KERAS_MARKS_WRAPPED)
 
 _INSIDE_TENSORFLOW = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
 

@@ -9,13 +9,6 @@ from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
-    "EXPERIMENTAL_SHARES_LOSS_SCALE",
-    "FROM_CONFIG_PASSES_POSITION",
-    "KERAS_REFUSES_STRATEGIES",
-    "LEGACY_AGGREGATES_ALWAYS",
-    "LEGACY_AGGREGATES_FIRST",
-    "LEGACY_CLIPS_WHEN_APPLIED",
-    "LEGACY_COMPUTES_WITH_TAPE",
     "UpdateMethods",
     "aggregate_gradients",
     "build_as_apply_does",
@@ -36,14 +29,6 @@ __all__ = [
     "uncalled_hooks",
     "update_methods",
 ]
-
-KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
-EXPERIMENTAL_SHARES_LOSS_SCALE: bool = not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)
-FROM_CONFIG_PASSES_POSITION: bool = has(Since.FROM_CONFIG_PASSES_POSITION)
-LEGACY_CLIPS_WHEN_APPLIED: bool = has(Since.LEGACY_CLIPS_WHEN_APPLIED)
-LEGACY_AGGREGATES_ALWAYS: bool = not has(Since.LEGACY_ACCEPTS_SUMS)
-LEGACY_AGGREGATES_FIRST: bool = has(Since.LEGACY_AGGREGATES_FIRST)
-LEGACY_COMPUTES_WITH_TAPE: bool = has(Since.LEGACY_COMPUTES_WITH_TAPE)
 
 
 def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:

@@ -10,9 +10,6 @@ from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.watching import RawVariable
 
 __all__ = [
-    "KEYS_AT_RUN_TIME",
-    "STRATEGY_SURVIVES_RETRACING",
-    "SUMS_OVERWRITE_SUMMANDS",
     "advance",
     "already_summed",
     "collective_reduce",
@@ -30,10 +27,6 @@ __all__ = [
     "supports_merge_call",
     "tpu_shards",
 ]
-
-KEYS_AT_RUN_TIME = has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME)
-STRATEGY_SURVIVES_RETRACING = has(Since.STRATEGY_SURVIVES_RETRACING)
-SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)
 
 
 def supports_merge_call() -> bool:
@@ -204,7 +197,7 @@ def per_replica(like: Any, copies: Sequence[Any]) -> Any:
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
     """Returns the sum of `value` over the `size` devices that use the same keys.
 
-    The instance key can be an int32 tensor of shape `[]` if `KEYS_AT_RUN_TIME`.
+    The instance key can be an int32 tensor of shape `[]`: `COLLECTIVES_HAVE_KEYS_AT_RUN_TIME`.
     """
     if isinstance(instance_key, int):
         reduce, more = tf.raw_ops.CollectiveReduce, {"subdiv_offsets": [0]}
