@@ -32,8 +32,8 @@ def load(symbol: _paths.Symbol) -> Any:
     # not complete. The error that our modules raise without TensorFlow is better than this one.
     with contextlib.suppress(ImportError):
         importlib.import_module("tensorflow")
-    module, _, attribute = symbol.implementation.partition(":")
-    return getattr(importlib.import_module(ROOT + "." + module), attribute)
+    module = importlib.import_module(ROOT + "." + symbol.module)
+    return getattr(module, symbol.attribute or symbol.name)
 
 
 def attach(
@@ -45,13 +45,12 @@ def attach(
       module_name: `__name__` of the namespace, `tf_lossscale.` and TensorFlow's own path.
       submodules: namespaces below this one, loaded as attributes.
       of_top: namespaces below `tf_lossscale` that are attributes of this one, too.
-      **own: names that TensorFlow never had, and their `module:attribute` relative to
-        `tf_lossscale`.
+      **own: names that TensorFlow never had, and their modules relative to `tf_lossscale`.
     """
     namespace = module_name[len(ROOT) + 1 :]
     symbols = dict(_paths.NAMESPACES.get(namespace, {}))
-    for name, implementation in own.items():
-        symbols[name] = _paths.Symbol(name, implementation, "", (), legacy=False)
+    for name, module in own.items():
+        symbols[name] = _paths.Symbol(name, module, "", (), legacy=False)
     children = {name: module_name + "." + name for name in submodules}
     children.update({name: ROOT + "." + name for name in of_top})
 

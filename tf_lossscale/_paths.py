@@ -15,17 +15,24 @@ class Symbol(NamedTuple):
 
     Attributes:
       name: its name in every namespace.
-      implementation: `module:attribute` of ours, relative to `tf_lossscale`.
+      module: the module of ours that has it, relative to `tf_lossscale`.
       rule: the codemod rule that moves code off it (codes never change their meaning).
       namespaces: TensorFlow's public namespaces that hold it, without the leading `tf.`.
       legacy: False where TensorFlow keeps the symbol, or never had it.
+      attribute: its name in `module`, if that is another one.
     """
 
     name: str
-    implementation: str
+    module: str
     rule: str
     namespaces: Tuple[str, ...]
     legacy: bool = True
+    attribute: str = ""
+
+    @property
+    def implementation(self) -> str:
+        """The `module:attribute` of ours, which is the same under all names of the symbol."""
+        return f"{self.module}:{self.attribute or self.name}"
 
 
 _CONTRIB = ("contrib.mixed_precision",)
@@ -42,48 +49,30 @@ _EXPERIMENTAL = ("keras.mixed_precision.experimental",)
 _FINAL = ("keras.mixed_precision",)
 
 SYMBOLS: Tuple[Symbol, ...] = (
-    Symbol("FixedLossScaleManager", "_v1.managers:FixedLossScaleManager", "LS101", _CONTRIB),
+    Symbol("FixedLossScaleManager", "_v1.managers", "LS101", _CONTRIB),
+    Symbol("ExponentialUpdateLossScaleManager", "_v1.managers", "LS102", _CONTRIB),
+    Symbol("LossScaleOptimizer", "_v1.contrib", "LS103", _CONTRIB),
+    Symbol("LossScaleManager", "_v1.managers", "LS104", _CONTRIB),
+    Symbol("LossScale", "_core.loss_scales", "LS201", _LOSS_SCALES),
+    Symbol("FixedLossScale", "_core.loss_scales", "LS202", _LOSS_SCALES),
+    Symbol("DynamicLossScale", "_core.loss_scales", "LS203", _LOSS_SCALES),
+    Symbol("MixedPrecisionLossScaleOptimizer", "_v1.optimizer", "LS204", _V1_OPTIMIZER),
+    Symbol("enable_mixed_precision_graph_rewrite", "_v1.optimizer", "LS205", _V1_OPTIMIZER),
+    Symbol("disable_mixed_precision_graph_rewrite", "_v1.optimizer", "LS205", _V1_OPTIMIZER),
+    Symbol("LossScaleOptimizer", "_keras.experimental", "LS301", _EXPERIMENTAL),
+    Symbol("Policy", "_keras.policy", "LS602", _EXPERIMENTAL, True, "ExperimentalPolicy"),
+    Symbol("set_policy", "_keras.policy", "LS601", _EXPERIMENTAL),
     Symbol(
-        "ExponentialUpdateLossScaleManager",
-        "_v1.managers:ExponentialUpdateLossScaleManager",
-        "LS102",
-        _CONTRIB,
+        "global_policy", "_keras.policy", "LS603", _EXPERIMENTAL, True, "experimental_global_policy"
     ),
-    Symbol("LossScaleOptimizer", "_v1.contrib:LossScaleOptimizer", "LS103", _CONTRIB),
-    Symbol("LossScaleManager", "_v1.managers:LossScaleManager", "LS104", _CONTRIB),
-    Symbol("LossScale", "_core.loss_scales:LossScale", "LS201", _LOSS_SCALES),
-    Symbol("FixedLossScale", "_core.loss_scales:FixedLossScale", "LS202", _LOSS_SCALES),
-    Symbol("DynamicLossScale", "_core.loss_scales:DynamicLossScale", "LS203", _LOSS_SCALES),
-    Symbol(
-        "MixedPrecisionLossScaleOptimizer",
-        "_v1.optimizer:MixedPrecisionLossScaleOptimizer",
-        "LS204",
-        _V1_OPTIMIZER,
-    ),
-    Symbol(
-        "enable_mixed_precision_graph_rewrite",
-        "_v1.optimizer:enable_mixed_precision_graph_rewrite",
-        "LS205",
-        _V1_OPTIMIZER,
-    ),
-    Symbol(
-        "disable_mixed_precision_graph_rewrite",
-        "_v1.optimizer:disable_mixed_precision_graph_rewrite",
-        "LS205",
-        _V1_OPTIMIZER,
-    ),
-    Symbol("LossScaleOptimizer", "_keras.experimental:LossScaleOptimizer", "LS301", _EXPERIMENTAL),
-    Symbol("Policy", "_keras.policy:ExperimentalPolicy", "LS602", _EXPERIMENTAL),
-    Symbol("set_policy", "_keras.policy:set_policy", "LS601", _EXPERIMENTAL),
-    Symbol("global_policy", "_keras.policy:experimental_global_policy", "LS603", _EXPERIMENTAL),
-    Symbol("get_layer_policy", "_keras.policy:get_layer_policy", "LS604", _EXPERIMENTAL),
-    Symbol("LossScaleOptimizer", "_keras.final:LossScaleOptimizer", "LS401", _FINAL, False),
-    Symbol("from_loss_scale", "_keras.experimental:from_loss_scale", "LS301", _FINAL, legacy=False),
-    Symbol("Policy", "_keras.policy:Policy", "LS602", _FINAL, False),
-    Symbol("set_global_policy", "_keras.policy:set_global_policy", "LS601", _FINAL, False),
-    Symbol("global_policy", "_keras.policy:global_policy", "LS603", _FINAL, False),
-    Symbol("CrossShardOptimizer", "_v1.cross_shard:CrossShardOptimizer", "LS501", _TPU),
-    Symbol("cross_replica_sum", "_v1.sums:cross_replica_sum", "LS502", _TPU),
+    Symbol("get_layer_policy", "_keras.policy", "LS604", _EXPERIMENTAL),
+    Symbol("LossScaleOptimizer", "_keras.final", "LS401", _FINAL, False),
+    Symbol("from_loss_scale", "_keras.experimental", "LS301", _FINAL, False),
+    Symbol("Policy", "_keras.policy", "LS602", _FINAL, False),
+    Symbol("set_global_policy", "_keras.policy", "LS601", _FINAL, False),
+    Symbol("global_policy", "_keras.policy", "LS603", _FINAL, False),
+    Symbol("CrossShardOptimizer", "_v1.cross_shard", "LS501", _TPU),
+    Symbol("cross_replica_sum", "_v1.sums", "LS502", _TPU),
 )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(
         __name__,
-        Monitor="_monitoring.monitor:Monitor",
-        StepCounts="_monitoring.monitor:StepCounts",
-        find_nonfinite="_core.finite:find_nonfinite",
+        Monitor="_monitoring.monitor",
+        StepCounts="_monitoring.monitor",
+        find_nonfinite="_core.finite",
     )
