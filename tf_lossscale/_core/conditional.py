@@ -27,14 +27,9 @@ def branch(
 ) -> Any:
     """Runs `then` if `condition`, a bool tensor of shape `[]`, is true, else `otherwise`.
 
-    Args:
-      condition: the condition.
-      then: returns a bool tensor of shape `[]`, or an operation to wait for, None in eager mode.
-      otherwise: returns an operation to wait for, None in eager mode.
-      only_tests: whether the branch changes no variable, so that it may run unoptimized.
-
-    Returns:
-      What `then` returned if it was a bool tensor, or any value in eager mode; True otherwise.
+    Both return an operation to wait for, None in eager mode; `then` may return a bool tensor of
+    shape `[]` instead. The result is that tensor, or any value of `then` in eager mode; True
+    otherwise. `only_tests`: the branch changes no variable, so that it may run unoptimized.
     """
     if tf.executing_eagerly():
         if condition:

@@ -11,7 +11,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, copy_of, summed_to_test
+from tf_lossscale._core.replicas import (
+    all_workers_agree,
+    call_in_replicas,
+    copy_of,
+    merge,
+    summed_to_test,
+)
 from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
@@ -123,11 +129,7 @@ def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
 @do_not_convert
 def sums_for_replica(pairs: Pairs) -> List[Any]:
     """Returns the gradients of `pairs` summed over all replicas, in a replica context."""
-
-    def sum_all(strategy: Any, pairs: Any) -> List[Any]:
-        return [gradient for gradient, _ in _sum(strategy, pairs)]
-
-    return list(tf.distribute.get_replica_context().merge_call(sum_all, args=(pairs,)))
+    return list(merge(lambda strategy, pairs: gradients_of(_sum(strategy, pairs)), pairs))
 
 
 def leaves_sum_to_tensorflow(optimizer: Any) -> bool:

@@ -139,6 +139,7 @@ _MESSAGE = (
 )
 _given: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_UNARY = ("abs", "neg")
 _BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
 _COMPARISONS = ("ge", "gt", "le", "lt")
 _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
@@ -209,12 +210,6 @@ class _ReadsAsTensor:
     def __format__(self, spec: str) -> str:
         return format(float(self), spec) if spec else str(self)
 
-    def __neg__(self) -> Any:
-        return -self()
-
-    def __abs__(self) -> Any:
-        return abs(self())
-
     def __eq__(self, other: Any) -> Any:
         return self is other if _is_no_number(other) else self() == other
 
@@ -252,13 +247,13 @@ def _made_again(cls: Any) -> Any:
 def _operator(name: str, swapped: bool = False) -> Any:
     function = getattr(operator, name)
 
-    def method(self: Any, other: Any) -> Any:
-        return function(other, self()) if swapped else function(self(), other)
+    def method(self: Any, *other: Any) -> Any:
+        return function(*other, self()) if swapped else function(self(), *other)
 
     return do_not_convert(method)
 
 
-for _name in (*_BINARY, *_COMPARISONS):
+for _name in (*_UNARY, *_BINARY, *_COMPARISONS):
     setattr(_ReadsAsTensor, f"__{_name}__", _operator(_name))
 for _name in _BINARY:
     setattr(_ReadsAsTensor, f"__r{_name}__", _operator(_name, swapped=True))

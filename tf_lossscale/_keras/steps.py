@@ -122,8 +122,7 @@ def step(
                     applied = branch(was_applied, lambda: None, watched.skipped)
             always_counts = methods is not None and methods.always_counts
             counted = _count_skipped(optimizer, finite if always_counts else was_applied)
-            in_graph = applied is not None and not tf.executing_eagerly()
-            with tf1.control_dependencies([applied] if in_graph else []):
+            with tf1.control_dependencies([] if applied is None else [applied]):
                 updated = state.advance(was_applied)
         return _group(applied, counted, updated, *watched.finished(applied, was_applied))
 
@@ -227,8 +226,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
         for name, function in replacements.items():
             stack.enter_context(overridden([optimizer], name, _constant(function)))
         done = run()
-    in_graph = done is not None and not tf.executing_eagerly()
-    with tf1.control_dependencies([done] if in_graph else []):
+    with tf1.control_dependencies([] if done is None else [done]):
         return tf.identity(flag.after_step())
 
 

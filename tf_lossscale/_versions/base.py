@@ -8,7 +8,6 @@ from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
 __all__ = [
     "INSTALL_HINT",
-    "TF_VERSION",
     "do_not_convert",
     "first_module",
     "has",
@@ -47,16 +46,14 @@ def _import_tensorflow() -> Any:
 
 tf: Any = _import_tensorflow()
 
-_major, _minor = tf.__version__.split(".")[:2]
-
-TF_VERSION: Tuple[int, int] = (int(_major), int(_minor))
+_VERSION = tuple(int(number) for number in tf.__version__.split(".")[:2])
 
 tf1: Any = tf.compat.v1
 
 
 def has(since: Tuple[int, int]) -> bool:
     """Returns whether the installed TensorFlow has a behavior, a row of `releases.Since`."""
-    return since <= TF_VERSION
+    return since <= _VERSION
 
 
 def first_module(*names: str) -> Any:

@@ -80,9 +80,7 @@ def current_loop() -> Any:
 
 def in_loop_of_session() -> bool:
     """Returns whether new operations are in a loop of control flow v1, in a Session's graph."""
-    graph = tf1.get_default_graph()
-    loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
-    return loop is not None and not hasattr(graph, "outer_graph")
+    return current_loop() is not None and not hasattr(tf1.get_default_graph(), "outer_graph")
 
 
 # The call of such a function remains one operation in all versions. The call of a `tf.function` is

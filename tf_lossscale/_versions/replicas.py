@@ -171,9 +171,7 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
         return value
     if len(getattr(variable, "values", ())) != len(copies):
         return copies[0]  # one variable for all replicas needs one gradient
-    if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
-        return _values.Mirrored(tuple(copies))
-    return _values.Mirrored(value.device_map, tuple(copies))
+    return _distributed(_values.Mirrored, value, copies)
 
 
 def map_replicas(function: Any, value: Any) -> Any:
@@ -189,9 +187,13 @@ def map_replicas(function: Any, value: Any) -> Any:
 
 def per_replica(like: Any, copies: Sequence[Any]) -> Any:
     """Returns a value like `like` that is `copies[i]` on the i-th replica of this process."""
+    return _distributed(_values.PerReplica, like, copies)
+
+
+def _distributed(cls: Any, like: Any, copies: Sequence[Any]) -> Any:
     if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
-        return _values.PerReplica(tuple(copies))
-    return _values.PerReplica(like.device_map, tuple(copies))
+        return cls(tuple(copies))
+    return cls(like.device_map, tuple(copies))
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
