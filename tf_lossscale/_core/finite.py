@@ -44,12 +44,8 @@ def _values(gradients: Sequence[Any]) -> List[Any]:
 def all_finite(gradients: Sequence[Any]) -> Any:
     """Returns a bool scalar tensor: True where no gradient holds an infinity or a NaN.
 
-    Args:
-      gradients: a flat sequence of tensors of any float dtype and shape, `IndexedSlices`, of which
-        only the values are tested, and None, which is ignored. Nothing is finite.
-
-    Raises:
-      TypeError: a gradient is not of a float dtype.
+    `gradients` are tensors of any float dtype and shape, `IndexedSlices`, of which only the values
+    are tested, and None, which is ignored. No gradients are finite.
     """
     values = _values(gradients)
     for value in values:
@@ -128,11 +124,10 @@ def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
 
 
 class BadGradients(NamedTuple):
-    """The variables whose gradients are not finite.
+    """The variables whose gradients are not finite: two tensors of shape `[]`.
 
-    Attributes:
-      first: int64 tensor of shape `[]`, the position of the first one, or the number of variables.
-      are_all: bool tensor of shape `[]`, whether no variable has only finite gradients.
+    `first` (int64) is the position of the first one, or the number of variables. `are_all` (bool)
+    is whether no variable has only finite gradients.
     """
 
     first: Any
@@ -141,10 +136,7 @@ class BadGradients(NamedTuple):
 
 @do_not_convert
 def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
-    """Finds the variables that have a gradient with an infinity or a NaN.
-
-    `gradients` holds for each variable a sequence of tensors and `IndexedSlices`, or None.
-    """
+    """Finds the variables that have a gradient with an infinity or a NaN; each may have several."""
     flags = _bad_flags(gradients)
     return BadGradients(first_true(flags, len(gradients)), tf1.reduce_all(flags))
 

@@ -339,11 +339,7 @@ def is_standard(
 
 
 def as_loss_scale(identifier: Any) -> Any:
-    """Converts a number or `"dynamic"` to a loss scale; returns a loss scale and None unchanged.
-
-    Raises:
-      ValueError: it is anything else, or a number below 1.
-    """
+    """Converts a number or `"dynamic"` to a loss scale; returns a loss scale and None unchanged."""
     if identifier is None or isinstance(identifier, LossScale):  # or the installed one
         return identifier
     if isinstance(identifier, (int, float)):

@@ -85,13 +85,7 @@ class Shards(NamedTuple):
 
 
 def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
-    """Returns the shards of the current step; one, with a warning, if their number is not set.
-
-    Raises:
-      RuntimeError: the call is made in the cross-replica context of a strategy with several
-        replicas, where values do not belong to one shard.
-      ValueError: the group assignment is no equal partition of the shards.
-    """
+    """Returns the shards of the current step; one, with a warning, if their number is not set."""
     number = tpu_shards()
     if number is None and tf.distribute.has_strategy():
         strategy = tf.distribute.get_strategy()
@@ -122,10 +116,7 @@ def all_shards(count: int) -> List[List[int]]:
 
 
 def groups_of(group_assignment: Optional[Any], count: int) -> List[List[int]]:
-    """Returns the groups of shards over which gradients are summed; one of all for None or [].
-
-    Raises a ValueError if they are not groups of equal size that contain each shard once.
-    """
+    """Returns the groups of shards over which gradients are summed; one of all for None or []."""
     if not group_assignment:
         return all_shards(count)
     if not isinstance(group_assignment, list) or not all(
@@ -173,10 +164,8 @@ class Call(NamedTuple):
 
     Attributes:
       what: the symbol that is called, as text that is equal on all workers.
-      place: the function that calls and its file, without the directory, which may differ between
-        workers.
-      line: the line of the file; 0 if no user code calls, as when a strategy runs TensorFlow's own
-        function.
+      place: the function that calls and its file, without the directory, where workers may differ.
+      line: 0 if no user code calls, as when a strategy runs TensorFlow's own function.
     """
 
     what: str
@@ -202,12 +191,10 @@ def this_call(what: str) -> Call:
 
 
 class Step(NamedTuple):
-    """What all workers must have in common.
+    """What all workers must have in common, as numbers and, for the error, as text.
 
-    Attributes:
-      row: float32 of shape `[3]`: the line, a number for the rest of the call, and a number for the
-        shapes.
-      text: string of shape `[]`: the same as text, for the error.
+    `row` is float32 of shape `[3]`: the line, a number for the rest of the call, and a number for
+    the shapes. `text` is a string of shape `[]`.
     """
 
     row: Any

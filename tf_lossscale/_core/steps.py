@@ -74,14 +74,10 @@ class WatchedStep:
         return None
 
     def finished(self, operation: Any, applied: Any) -> Any:
-        """Runs after every step that did not fail.
+        """Runs after every step that did not fail: after `operation`, None in eager mode.
 
-        Args:
-          operation: what to wait for: an operation or a tensor; None in eager mode.
-          applied: whether the step was applied: a bool tensor of shape `[]`, or a bool.
-
-        Returns:
-          An operation to run with the step, or None. That of an unconditional step is not run.
+        `applied` is whether the step was applied, a bool tensor of shape `[]` or a bool. Returns an
+        operation to run with the step, or None. That of an unconditional step is not run.
         """
         raise NotImplementedError("a watcher implements this")
 
@@ -159,7 +155,7 @@ def is_watched(optimizer: Any) -> bool:
 
 
 def built_unwatched() -> Dict[Any, str]:
-    """Returns the classes of what makes steps that `watch_all` missed: they were built before.
+    """Returns the classes of optimizers with steps that were built before `watch_all`.
 
     They are by the graph of a Session, or by the optimizer of a `tf.function`.
     """

@@ -118,12 +118,10 @@ class _Installer(_import_hook.Subscriber):
             _fill(record, name, module)
 
     def spec(self, name: str) -> Optional[ModuleSpec]:
-        """Returns the spec of a namespace that we supply, if it is looked up again."""
         module = None if _record is None else _record.modules.get(name)
         return module.__spec__ if isinstance(module, SyntheticNamespace) else None
 
     def refusal(self, name: str) -> Optional[str]:
-        """Returns why a module below a namespace of ours cannot be imported, or None."""
         if _record is None or is_private(name):
             return None
         parent, _, child = name.rpartition(".")
@@ -131,11 +129,10 @@ class _Installer(_import_hook.Subscriber):
         return supplied.refuse(child) if isinstance(supplied, SyntheticNamespace) else None
 
     def missing(self, name: str) -> Optional[ModuleSpec]:
-        """Returns the spec of a module that no other finder has, or None.
+        """Finds a module without a public name, or a namespace that may have to be waited for.
 
-        This is either a module without a public name, or a namespace that we may supply once
-        another thread has finished `import tensorflow`: `import tensorflow.contrib` does not
-        wait for a parent module that is already in `sys.modules`.
+        We may supply it once another thread has finished `import tensorflow`: `import
+        tensorflow.contrib` does not wait for a parent module that is already in `sys.modules`.
         """
         if _record is None:
             return None
@@ -176,9 +173,8 @@ class _Record:
     """The changes of one installation, from `install()` to `uninstall()`.
 
     Attributes:
-      replace: whether our symbols replace those that this TensorFlow still has.
       bound: name and value of each attribute that was set.
-      modules: maps the full name to each module that we put into `sys.modules`.
+      modules: by full name, those that we put into `sys.modules`.
       tensorflow_is_there: whether `import tensorflow` has completed.
       early: maps the full name to each module of interest that was imported before that.
       subscribers: the subscribers that the import hook had before.

@@ -36,14 +36,7 @@ _MARK = "_is_wrapped_by_loss_scale_optimizer"
 
 
 def check_inner(inner: Any) -> KerasFamily:
-    """Returns the family of `inner`, which must be a Keras optimizer that is not wrapped yet.
-
-    Raises:
-      TypeError: `inner` is not a Keras optimizer, or is itself a loss-scale optimizer.
-      ValueError: another loss-scale optimizer wraps `inner`, or the current strategy is not
-        supported.
-      RuntimeError: the Keras of `inner` runs on a backend other than TensorFlow.
-    """
+    """Returns the family of `inner`, which must be a Keras optimizer that is not wrapped yet."""
     refuse_unsupported()
     family = keras_family(inner)
     if family is None:
@@ -170,13 +163,7 @@ def mark_wrapped(inner: Any) -> None:
 
 
 def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:
-    """Converts the final class's arguments to a `DynamicLossScale`, or a float if it is fixed.
-
-    Raises:
-      TypeError: `dynamic` is not a bool.
-      ValueError: a fixed scale comes without `initial_scale` or with `dynamic_growth_steps`, or
-        `dynamic_growth_steps` is not positive.
-    """
+    """Converts the final class's arguments to a `DynamicLossScale`, or a float if it is fixed."""
     if not isinstance(dynamic, bool):
         raise TypeError(
             '"dynamic" argument to LossScaleOptimizer.__init__ must be a bool, but got: '
@@ -203,11 +190,7 @@ def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any
 
 
 def experimental_loss_scale(loss_scale: Any) -> Any:
-    """Converts `loss_scale` to a float, which is a fixed scale, or a `LossScale`.
-
-    Raises:
-      ValueError: `loss_scale` is None or cannot be interpreted.
-    """
+    """Converts `loss_scale` to a float, which is a fixed scale, or a `LossScale`."""
     if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
         return float(loss_scale)
     if isinstance(loss_scale, dict):
@@ -242,11 +225,7 @@ def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
 
 
 def loss_scale_from_config(config: Any, custom_objects: Optional[Dict[str, Any]] = None) -> Any:
-    """Returns the loss scale of a `{"class_name": ..., "config": ...}`, as up to TensorFlow 2.3.
-
-    Raises:
-      ValueError: the class is no known loss scale, not registered, and not in `custom_objects`.
-    """
+    """Returns the loss scale of a `{"class_name": ..., "config": ...}`, as up to TensorFlow 2.3."""
     name = config.get("class_name")
     standard = {scale.__name__: scale for scale in (FixedLossScale, DynamicLossScale)}
     cls = (custom_objects or {}).get(name) or registered_class(name) or standard.get(name)

@@ -98,13 +98,11 @@ class DelegatingWrapper(LossScaleWrapper):
         setattr(self._optimizer, "name" if hasattr(self._optimizer, "name") else "_name", value)
 
     def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
-        """Returns the scaled loss (for a callable, a callable) and the tape that records it."""
         tape = tape_for(loss, tape)
         with tape:
             return self.get_scaled_loss(loss), tape
 
     def _unscaled_pairs(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
-        """Returns pairs of the unscaled gradient, or None, and the variable."""
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         gradients = [gradient for gradient, _ in pairs]
@@ -112,12 +110,7 @@ class DelegatingWrapper(LossScaleWrapper):
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
     def _pairs_with_gradient(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
-        """Returns the pairs that have a gradient, of an iterable that is consumed once.
-
-        Raises:
-          ValueError: every gradient is None, the call is not in a replica context, or the current
-            strategy is not supported.
-        """
+        """Returns the pairs that have a gradient, where the step can be made."""
         require_replica_context()
         refuse_unsupported()
         pairs = list(grads_and_vars)

@@ -33,10 +33,7 @@ __all__ = ["StepArguments", "reduce_sum", "step"]
 class StepArguments:
     """Arguments of a step, in an object that a strategy passes on without unpacking it.
 
-    Attributes:
-      variables: the variables that the step changes.
-      name: name for the operation, or None.
-      aggregate: whether the gradients still have to be summed over the replicas.
+    `aggregate` is whether the gradients still have to be summed over the replicas.
     """
 
     def __init__(self, variables: Sequence[Any], name: Optional[str], aggregate: bool) -> None:
@@ -65,7 +62,8 @@ def step(
 ) -> Any:
     """Applies unscaled gradients if they are finite, and updates the loss scale.
 
-    With a fixed loss scale, every step is applied. One of a user's own class decides.
+    With a fixed loss scale, every step is applied. One of a user's own class decides. Returns an
+    operation in a graph, None in eager mode.
 
     Args:
       optimizer: the loss-scale optimizer, whose `_apply(gradients, rest)` applies the gradients in
@@ -74,13 +72,8 @@ def step(
       summed: the gradients to test otherwise, as they will be applied, without None.
       gradients: one for each variable of `rest`, or None.
       rest: the other arguments of `_apply`.
-      same_on_replicas: whether the gradients are the same on all replicas, so that each replica
-        gets the same result without communication.
-      checks_late: whether the weights stay unchanged if the inner optimizer makes the gradients
-        non-finite.
-
-    Returns:
-      An operation in a graph; None in eager mode.
+      same_on_replicas: whether all replicas have the same gradients, and need not agree.
+      checks_late: whether to test again what the inner optimizer makes of the gradients.
     """
     state = optimizer._state
     apply, args = optimizer._apply, (gradients, rest)
@@ -176,10 +169,7 @@ def _step_decided_by(
 
 
 def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[], Any]) -> Any:
-    """Runs a step of an inner optimizer, but keeps it from applying non-finite gradients.
-
-    `run` makes the step. Returns a bool tensor of shape `[]`: whether the gradients were finite.
-    """
+    """Makes a step with `run`; returns whether it was finite to the end, and so was applied."""
     decays: List[Any] = []
     flag = _FiniteFlag(optimizer)
 

@@ -144,11 +144,7 @@ def _family_of_class(cls: Any) -> "Optional[KerasFamily]":
 
 
 def default_family() -> KerasFamily:
-    """Returns the family of the optimizers of `tf.keras`; of tf-keras if `tf.keras` is missing.
-
-    Raises:
-      ImportError: neither is installed.
-    """
+    """Returns the family of the optimizers of `tf.keras`; of tf-keras if `tf.keras` is missing."""
     for find in (lambda: tf.keras, lambda: importlib.import_module("tf_keras")):
         # From TensorFlow 2.16 on, `tf.keras` raises an error if its package is not installed.
         with contextlib.suppress(AttributeError, ImportError):

@@ -38,10 +38,6 @@ class RawVariable:
 
     The methods that set it return the operation, None in eager mode. It is not a `tf.Variable`,
     which would join collections, and be copied for each replica of a strategy.
-
-    Attributes:
-      handle: the resource; functions capture it.
-      eager: whether it was created in eager mode.
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
@@ -74,8 +70,7 @@ class RawVariable:
     def value(self, session: Any) -> Any:
         """Returns its value on the host, wherever this is called: an array.
 
-        Args:
-          session: a Session of its graph; not used in eager mode.
+        A Session of its graph reads it; it is not used in eager mode.
         """
         if self.eager:
             with in_eager_mode():
