@@ -76,13 +76,13 @@ def attach(
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
     if not symbol.legacy or os.environ.get(WARN_VARIABLE, "") in ("", "0"):
         return
-    path = f"tf_lossscale.{namespace}.{symbol.name}"
     if symbol.implementation in _warned:
         return
     _warned.add(symbol.implementation)
     warnings.warn(
-        f"{path} stands in for a class that TensorFlow removed; `tf-lossscale migrate` moves code "
-        f"off it (rule {symbol.rule}; see `tf-lossscale explain {symbol.rule}`).",
+        f"tf_lossscale.{namespace}.{symbol.name} stands in for a class that TensorFlow removed; "
+        f"`tf-lossscale migrate` moves code off it (rule {symbol.rule}; see "
+        f"`tf-lossscale explain {symbol.rule}`).",
         DeprecationWarning,
         stacklevel=3,  # the line that reads the attribute
     )

@@ -98,8 +98,8 @@ SHIM = r"""
     + if False:
 
     # shim/install/test_install.py
-    - elif symbol.legacy:
-    + elif not symbol.legacy:
+    - if is_replaced or (symbol.legacy and name not in present):
+    + if is_replaced or (not symbol.legacy and name not in present):
 
     # shim/install/test_install.py::test_what_is_not_supplied_is_refused_with_what_is
     - raise AttributeError(self.refuse(name))

@@ -270,12 +270,12 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
             _supply(record, module, module_name + "." + child, join(namespace, child))
     symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
     record.note(module, symbols)
+    # Our classes import Keras, which may be partly imported now: load them on first use.
+    bind = _bind_lazily if module_name.split(".")[0] in ("keras", "tf_keras") else _bind
     for name, symbol in symbols.items():
-        if name in present:
-            if record.replace or _is_of_keras_3(module, symbol):
-                _bind_symbol(record, module, module_name, symbol)
-        elif symbol.legacy:
-            _bind_symbol(record, module, module_name, symbol)
+        is_replaced = name in present and (record.replace or _is_of_keras_3(module, symbol))
+        if is_replaced or (symbol.legacy and name not in present):
+            bind(record, module, symbol)
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
@@ -293,12 +293,8 @@ def _supply(record: _Record, parent: Any, module_name: str, namespace: str) -> N
         _supply(record, module, module_name + "." + child, join(namespace, child))
 
 
-def _bind_symbol(record: _Record, module: Any, module_name: str, symbol: _paths.Symbol) -> None:
-    if module_name.split(".")[0] in ("keras", "tf_keras"):
-        # Our classes import Keras, which may be partly imported now: load them on first use.
-        _bind_lazily(record, module, symbol)
-    else:
-        record.bind(module, symbol.name, _namespace.load(symbol))
+def _bind(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
+    record.bind(module, symbol.name, _namespace.load(symbol))
 
 
 def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:

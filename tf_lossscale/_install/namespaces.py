@@ -12,7 +12,7 @@ import importlib.abc
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, List, Optional
+from typing import Any, Iterable, List, Optional
 
 from tf_lossscale import _namespace, _paths
 from tf_lossscale._versions.originals import API_ROOTS, COMPILERS, tf_keras_is_in_use
@@ -60,14 +60,12 @@ def namespaces_below(namespace: str) -> List[str]:
     >>> namespaces_below("contrib")
     ['mixed_precision', 'tpu']
     """
+    return _below(namespace, [*_paths.NAMESPACES, *_paths.VIEWS])
+
+
+def _below(namespace: str, paths: Iterable[str]) -> List[str]:
     prefix = join(namespace, "")
-    return sorted(
-        {
-            known[len(prefix) :].split(".")[0]
-            for known in [*_paths.NAMESPACES, *_paths.VIEWS]
-            if known.startswith(prefix)
-        }
-    )
+    return sorted({path[len(prefix) :].split(".")[0] for path in paths if path.startswith(prefix)})
 
 
 def is_private(module_name: str) -> bool:
@@ -88,11 +86,9 @@ def private_below(namespace: str) -> List[str]:
     >>> private_below("contrib.tpu.python")
     ['ops', 'tpu']
     """
-    prefix = namespace + "."
-    below = [known[len(prefix) :] for known in _paths.PRIVATE if known.startswith(prefix)]
     if namespace in _paths.NAMESPACES or namespaces_below(namespace) or namespace in TENSORFLOW_HAS:
         return []
-    return sorted({path.split(".")[0] for path in below})
+    return _below(namespace, _paths.PRIVATE)
 
 
 def is_of_interest(module_name: str) -> bool:

@@ -51,9 +51,9 @@ class ScalingCalls:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
+        # By the thread, or by the outermost graph of a function being traced.
+        self._places: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
         self._replicas = _Place()  # their threads end with each eager step
-        self._traced: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
 
     def note(self, method: str) -> None:
         pending = self._here().pending
@@ -138,9 +138,10 @@ class ScalingCalls:
             )
         graphs = _graphs()
         with self._lock:
-            traced = list(self._traced.items())
-        for graph, place in traced:
-            if place is here or UNSCALED not in place.pending:
+            places = list(self._places.items())
+        for graph, place in places:
+            unscales = place is not here and UNSCALED in place.pending
+            if not unscales or not isinstance(graph, tf.Graph):
                 continue
             if not graphs or _calls(graphs, graph):
                 raise RuntimeError(
@@ -152,16 +153,16 @@ class ScalingCalls:
 
     def _here(self) -> _Place:
         graphs = _graphs()
+        is_replica = tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
+        if is_replica and not graphs:
+            return self._replicas
         with self._lock:
-            if graphs:
-                return self._traced.setdefault(graphs[-1], _Place())
-            if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
-                return self._replicas
-            return self._threads.setdefault(threading.current_thread(), _Place())
+            owner = graphs[-1] if graphs else threading.current_thread()
+            return self._places.setdefault(owner, _Place())
 
     def _others(self, here: _Place) -> List[_Place]:
         with self._lock:
-            places = [self._replicas, *self._threads.values(), *self._traced.values()]
+            places = [self._replicas, *self._places.values()]
         return [place for place in places if place is not here]
 
     def _elsewhere(self, here: _Place) -> Set[str]:

@@ -104,19 +104,7 @@ class Keras3Attributes(LossScaleWrapper):
 
     _inner_is_stored_as = "inner_optimizer"
 
-    # Attributes that the installed class, a base of each implementation, provides.
-    built: bool
-    variables: List[Any]
-    add_variable: Callable[..., Any]
-    dynamic_scale: Any
-    step_counter: Any
-    name: str
-    _trainable_variables: List[Any]
-
-    _forwards_options: bool
     _waiting_weights: Optional[List[Any]] = None
-    _track_trackable: Callable[..., Any]
-    _calls: ScalingCalls
 
     def _set_up(self, inner: Any, state: Any) -> None:
         initial = state.initial_scale

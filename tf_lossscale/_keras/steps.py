@@ -11,7 +11,7 @@ first tests its gradients; `update_methods` lists those of each kind of optimize
 import contextlib
 import functools
 import weakref
-from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
@@ -24,6 +24,7 @@ from tf_lossscale._core.replicas import (
 )
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
+from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
@@ -233,11 +234,11 @@ class _FiniteFlag:
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
         self._tensor: Optional[Any] = None
-        self._graph = _current_graph()
+        self._graphs = list(graphs_around())
 
     def record(self, finite: Any) -> None:
         self._tensor = finite
-        if _is_seen_from(self._graph, finite):
+        if _is_seen_from(self._graphs, finite):
             return
         with tf.init_scope():
             # In a Session nothing would initialize the variable, and each replica would need one.
@@ -250,7 +251,7 @@ class _FiniteFlag:
 
     def so_far(self) -> Any:
         """Returns the last result, a bool tensor of shape `[]`, within the step."""
-        if self._tensor is not None and _is_seen_from(_current_graph(), self._tensor):
+        if self._tensor is not None and _is_seen_from(graphs_around(), self._tensor):
             return self._tensor
         variable = self._variables.get(self._optimizer)
         return tf.constant(True) if variable is None else variable.read_value()
@@ -260,21 +261,15 @@ class _FiniteFlag:
         finite = self.so_far()
         variable = self._variables.get(self._optimizer)
         if variable is not None:
-            with tf1.control_dependencies([finite] if self._graph is not None else []):
+            with tf1.control_dependencies([finite]):
                 variable.assign(True)
         return finite
 
 
-def _current_graph() -> Optional[Any]:
-    return None if tf.executing_eagerly() else tf1.get_default_graph()
-
-
-def _is_seen_from(graph: Any, tensor: Any) -> bool:
-    """Whether operations in `graph` (None for eager mode) can use a tensor."""
+def _is_seen_from(graphs: Iterable[Any], tensor: Any) -> bool:
+    """Whether operations in the innermost of `graphs` (none in eager mode) can use a tensor."""
     own = getattr(tensor, "graph", None)  # of an eager tensor, it raises an AttributeError
-    while graph is not None and graph is not own:
-        graph = getattr(graph, "outer_graph", None)
-    return own is graph
+    return own is None or own in graphs
 
 
 def _constant(value: Any) -> Callable[[Any], Any]:

@@ -156,10 +156,10 @@ def test_apply_takes_scaled_gradients_only(calls: List[Any], error: Optional[str
 
 def test_graphs_are_not_kept_alive() -> None:
     program = Program(("step", K2, UNSCALE, APPLY))
-    assert len(program.calls._traced) == 1
+    assert len(program.calls._places) == 1
     program.functions.clear()
     gc.collect()
-    assert not program.calls._traced
+    assert not program.calls._places
 
 
 def test_the_calls_of_each_thread_count_for_itself() -> None:
