@@ -11,23 +11,14 @@ __all__ = ["NAMESPACES", "PRIVATE", "SYMBOLS", "VIEWS", "Symbol"]
 
 
 class Symbol(NamedTuple):
-    """One legacy symbol.
+    """One legacy symbol."""
 
-    Attributes:
-      name: its name in every namespace.
-      module: the module of ours that has it, relative to `tf_lossscale`.
-      rule: the codemod rule that moves code off it (codes never change their meaning).
-      namespaces: TensorFlow's public namespaces that hold it, without the leading `tf.`.
-      legacy: False where TensorFlow keeps the symbol, or never had it.
-      attribute: its name in `module`, if that is another one.
-    """
-
-    name: str
-    module: str
-    rule: str
-    namespaces: Tuple[str, ...]
-    legacy: bool = True
-    attribute: str = ""
+    name: str  # in every namespace
+    module: str  # the module of ours that has it, relative to `tf_lossscale`
+    rule: str  # the codemod rule that moves code off it (codes never change their meaning)
+    namespaces: Tuple[str, ...]  # TensorFlow's public ones, without the leading `tf.`
+    legacy: bool = True  # False where TensorFlow keeps the symbol, or never had it
+    attribute: str = ""  # its name in `module`, if that is another one
 
     @property
     def implementation(self) -> str:

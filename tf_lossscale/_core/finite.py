@@ -124,14 +124,10 @@ def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
 
 
 class BadGradients(NamedTuple):
-    """The variables whose gradients are not finite: two tensors of shape `[]`.
+    """The variables whose gradients are not finite."""
 
-    `first` (int64) is the position of the first one, or the number of variables. `are_all` (bool)
-    is whether no variable has only finite gradients.
-    """
-
-    first: Any
-    are_all: Any
+    first: Any  # int64 tensor of shape `[]`: position of the first one, or number of variables
+    are_all: Any  # bool tensor of shape `[]`: whether no variable has only finite gradients
 
 
 @do_not_convert

@@ -37,22 +37,13 @@ __all__ = [
 
 
 class StepGradients(NamedTuple):
-    """The gradients that a step tests, and those that it passes to the inner optimizer.
+    """The gradients that a step tests, and those that it passes to the inner optimizer."""
 
-    Attributes:
-      pairs: gradients, or None, and variables, as values of all replicas.
-      tested: for each gradient of `pairs` that is not None, the tensors and `IndexedSlices` that
-        must be finite for the step to be applied.
-      already_summed_for: the optimizers that must not sum the gradients of `pairs` again.
-      workers_may_differ: whether workers may test different values.
-      are_applied: whether each replica applies what is tested of it.
-    """
-
-    pairs: Pairs
-    tested: Sequence[Sequence[Any]]
-    already_summed_for: Sequence[Any] = ()
-    workers_may_differ: bool = False
-    are_applied: bool = True
+    pairs: Pairs  # of gradients, or None, and variables, as values of all replicas
+    tested: Sequence[Sequence[Any]]  # for each gradient that is not None: tensors, `IndexedSlices`
+    already_summed_for: Sequence[Any] = ()  # the optimizers that must not sum the gradients again
+    workers_may_differ: bool = False  # whether workers may test different values
+    are_applied: bool = True  # whether each replica applies what is tested of it
 
     @do_not_convert
     def all_finite(self) -> Any:

@@ -52,22 +52,13 @@ __all__ = [
 
 
 class Shards(NamedTuple):
-    """The shards that share the current step.
-
-    Attributes:
-      number: number of shards.
-      groups: the shards of each group over which gradients are summed; as the user gave them for a
-        TPU, whose operation checks them.
-      tpu: whether they are TPU shards, which the TPU's own operation sums.
-      strategy: the strategy whose replicas are the shards, or None.
-      replica: the index of this replica; 0 on a TPU, where one graph is built for all shards.
-    """
+    """The shards that share the current step."""
 
     number: int
-    groups: Any
-    tpu: bool = False
-    strategy: Any = None
-    replica: int = 0
+    groups: Any  # lists of the shards summed together; on a TPU unchecked, as the user gave them
+    tpu: bool = False  # whether the TPU's own operation sums them
+    strategy: Any = None  # whose replicas are the shards, or None
+    replica: int = 0  # the index of this one; 0 on a TPU, where one graph is built for all shards
 
     @property
     def devices(self) -> Sequence[str]:
@@ -160,17 +151,11 @@ _GENERATED = "__autograph_generated_file"
 
 
 class Call(NamedTuple):
-    """A call in the user's program.
+    """A call in the user's program."""
 
-    Attributes:
-      what: the symbol that is called, as text that is equal on all workers.
-      place: the function that calls and its file, without the directory, where workers may differ.
-      line: 0 if no user code calls, as when a strategy runs TensorFlow's own function.
-    """
-
-    what: str
-    place: str
-    line: int
+    what: str  # the symbol that is called, as text that is equal on all workers
+    place: str  # the function that calls and its file, without the directory: workers may differ
+    line: int  # 0 if no user code calls, as when a strategy runs TensorFlow's own function
 
     @property
     def site(self) -> str:
@@ -191,14 +176,10 @@ def this_call(what: str) -> Call:
 
 
 class Step(NamedTuple):
-    """What all workers must have in common, as numbers and, for the error, as text.
+    """What all workers must have in common."""
 
-    `row` is float32 of shape `[3]`: the line, a number for the rest of the call, and a number for
-    the shapes. `text` is a string of shape `[]`.
-    """
-
-    row: Any
-    text: Any
+    row: Any  # float32 of shape `[3]`: the line, numbers for the rest of the call, and the shapes
+    text: Any  # string of shape `[]`: the same for the error
 
 
 EXACT = 1 << 24

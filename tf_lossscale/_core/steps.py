@@ -36,37 +36,25 @@ __all__ = [
 
 
 class Step(NamedTuple):
-    """A step that is about to be built or, in eager mode, made: of all replicas together.
-
-    Attributes:
-      optimizer: the loss-scale optimizer.
-      variables: the variables that have a gradient.
-      tested: for each of them the unscaled gradients to test, tensors and `IndexedSlices`: one for
-        each replica of this process.
-      are_applied: whether each replica applies what is tested of it, if all replicas apply equal
-        gradients. Otherwise, the inner optimizer sums the gradients of the replicas in its own way.
-      summed_by_caller: whether the gradients were summed over the replicas before the step.
-      is_unconditional: whether it is applied in any case: the loss scale is fixed.
-      are_scaled: whether the gradients are those of the scaled loss; not in a step of ours.
-    """
+    """A step that is about to be built or, in eager mode, made: of all replicas together."""
 
     optimizer: Any
-    variables: Sequence[Any]
+    variables: Sequence[Any]  # those that have a gradient
+    # For each of them the unscaled gradients, tensors and `IndexedSlices`: one for each replica of
+    # this process.
     tested: Sequence[Sequence[Any]]
+    # Whether each replica applies what is tested of it, if all replicas apply equal gradients.
+    # Otherwise, the inner optimizer sums the gradients of the replicas in its own way.
     are_applied: bool
-    summed_by_caller: bool = False
-    is_unconditional: bool = False
-    are_scaled: bool = False
+    summed_by_caller: bool = False  # whether the gradients were summed over the replicas before
+    is_unconditional: bool = False  # whether it is applied in any case: the loss scale is fixed
+    are_scaled: bool = False  # whether the gradients are of the scaled loss; not in a step of ours
 
 
 class WatchedStep:
-    """What a watcher adds to one step.
+    """What a watcher adds to one step."""
 
-    Attributes:
-      before: the tensors that the step waits for, in a graph.
-    """
-
-    before: Sequence[Any] = ()
+    before: Sequence[Any] = ()  # the tensors that the step waits for, in a graph
 
     @property
     def skipped(self) -> Optional[Callable[[], Any]]:

@@ -170,23 +170,15 @@ _MISSING = object()
 
 
 class _Record:
-    """The changes of one installation, from `install()` to `uninstall()`.
-
-    Attributes:
-      bound: name and value of each attribute that was set.
-      modules: by full name, those that we put into `sys.modules`.
-      tensorflow_is_there: whether `import tensorflow` has completed.
-      early: maps the full name to each module of interest that was imported before that.
-      subscribers: the subscribers that the import hook had before.
-    """
+    """The changes of one installation, from `install()` to `uninstall()`."""
 
     def __init__(self) -> None:
         self.replace = False
-        self.bound: List[Tuple[str, Any]] = []
-        self.modules: Dict[str, Any] = {}
-        self.tensorflow_is_there = False
-        self.early: Dict[str, Any] = {}
-        self.subscribers = _import_hook.subscribers()
+        self.bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
+        self.modules: Dict[str, Any] = {}  # by full name: those that we put into `sys.modules`
+        self.tensorflow_is_there = False  # whether `import tensorflow` has completed
+        self.early: Dict[str, Any] = {}  # by full name: those of interest imported before that
+        self.subscribers = _import_hook.subscribers()  # those that the import hook had before
         self._attributes: List[Tuple[Any, str, Any]] = []
         self._theirs: Dict[int, Set[str]] = {}
 

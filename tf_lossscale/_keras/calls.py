@@ -33,16 +33,13 @@ _EAGER_ADVICE = (
 
 
 class _Place:
-    """The calls in one place.
-
-    Attributes:
-      pending: the methods called since gradients were last unscaled or applied here. The call of
-        `get_unscaled_gradients` is itself included.
-      scaled: whether the gradients last applied here were scaled; None before the first ones.
-    """
+    """The calls in one place."""
 
     def __init__(self) -> None:
+        # The methods called since gradients were last unscaled or applied here. The call of
+        # `get_unscaled_gradients` is itself included.
         self.pending: Set[str] = set()
+        # Whether the gradients last applied here were scaled; None before the first ones.
         self.scaled: Optional[bool] = None
 
 

@@ -76,16 +76,11 @@ class KerasFamily(NamedTuple):
     """A kind of Keras optimizer, in one Keras package.
 
     Several can be loaded in one process: Keras 2 and Keras 3, each with one kind or two.
-
-    Attributes:
-      kind: "legacy" (Keras 2 `OptimizerV2`), "new" (Keras 2 from TensorFlow 2.9 on) or "keras3".
-      package: "tensorflow" (up to 2.5), "keras" or "tf_keras".
-      base: the base class of its optimizers.
     """
 
-    kind: str
-    package: str
-    base: Any
+    kind: str  # "legacy" (Keras 2 `OptimizerV2`), "new" (Keras 2 from 2.9 on) or "keras3"
+    package: str  # "tensorflow" (up to 2.5), "keras" or "tf_keras"
+    base: Any  # the base class of its optimizers
 
     @property
     def keras(self) -> Any:

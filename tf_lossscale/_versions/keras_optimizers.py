@@ -207,31 +207,22 @@ def calculates_with_tensorflow() -> bool:
 
 
 class UpdateMethods(NamedTuple):
-    """The methods of one kind of optimizer, and what makes the check necessary.
+    """The methods of one kind of optimizer, and what makes the check necessary."""
 
-    Attributes:
-      update: takes the strategy and the pairs as they are applied, in a cross-replica context where
-        there are several replicas.
-      hooks: methods before `update` whose override may change gradients.
-      options: arguments of the optimizer that change gradients: finite gradients can have an
-        infinite norm or sum. (Clipping to a range cannot make them infinite.)
-      decay: changes the variables before `update`, in a replica context; None if no method does.
-      accumulate: takes the gradients and their accumulators in a step that updates no variable, in
-        a replica context; None if there is no such step.
-      average: take the variables, and run after `update` if the optimizer averages them.
-      keras_hooks: like `hooks`, but some of Keras's own optimizers override them, without changing
-        gradients.
-      always_counts: whether `iterations` is incremented outside `update`.
-    """
-
+    # Takes the strategy and the pairs as they are applied, in a cross-replica context where there
+    # are several replicas.
     update: str
-    hooks: Tuple[str, ...]
+    hooks: Tuple[str, ...]  # methods before `update` whose override may change gradients
+    # Arguments of the optimizer that change gradients: finite gradients can have an infinite norm
+    # or sum. (Clipping to a range cannot make them infinite.)
     options: Tuple[str, ...]
-    decay: Optional[str] = None
+    decay: Optional[str] = None  # changes the variables before `update`, in a replica context
+    # Takes the gradients and their accumulators in a step that updates no variable, in a replica
+    # context; None if there is no such step.
     accumulate: Optional[str] = None
-    average: Tuple[str, ...] = ()
-    keras_hooks: Tuple[str, ...] = ()
-    always_counts: bool = False
+    average: Tuple[str, ...] = ()  # take the variables after `update`, if they are averaged
+    keras_hooks: Tuple[str, ...] = ()  # like `hooks`; overrides by Keras change no gradients
+    always_counts: bool = False  # whether `iterations` is incremented outside `update`
 
 
 _METHODS: Dict[str, UpdateMethods] = {

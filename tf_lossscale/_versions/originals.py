@@ -127,17 +127,11 @@ def loaded_contrib_class(name: str) -> Optional[Any]:
 # `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself
 # or within the module that defines it. Keras has no public way to choose another class.
 class Compiler(NamedTuple):
-    """A module that defines `compile`.
+    """A module that defines `compile`."""
 
-    Attributes:
-      attribute: the name of its global variable.
-      older: its name in TensorFlow 1.15, where the module has the same name but another variable.
-      keras_3: whether it belongs to Keras 3, whose own class lacks the methods of Keras 2.
-    """
-
-    attribute: str
-    keras_3: bool = False
-    older: Optional[str] = None
+    attribute: str  # the name of its global variable
+    keras_3: bool = False  # whether it is of Keras 3, whose own class lacks the methods of Keras 2
+    older: Optional[str] = None  # in TensorFlow 1.15, where the module is called the same
 
     def attribute_of(self, module: Any) -> str:
         """Returns the name of the global variable that `module` has."""
@@ -187,26 +181,15 @@ def compile_uses_policies() -> bool:
 
 
 class Recorded(NamedTuple):
-    """A class whose steps can be recorded.
-
-    Attributes:
-      name: the class.
-      family: `contrib`, `v1`, `keras2` or `keras3`.
-      loss_methods: the methods whose first argument is the unscaled loss.
-      step_method: the method that makes a step.
-      inner_method: the method of the inner optimizer that applies the gradients.
-      takes_pairs: whether `step_method` takes pairs of a gradient and its variable; otherwise it
-        takes the gradients and the variables.
-      gradients_are_scaled: whether it takes gradients of the scaled loss.
-    """
+    """A class whose steps can be recorded."""
 
     name: str
-    family: str
-    loss_methods: Tuple[str, ...]
+    family: str  # `contrib`, `v1`, `keras2` or `keras3`
+    loss_methods: Tuple[str, ...]  # those whose first argument is the unscaled loss
     step_method: str = "apply_gradients"
-    inner_method: str = "apply_gradients"
-    takes_pairs: bool = True
-    gradients_are_scaled: bool = False
+    inner_method: str = "apply_gradients"  # of the inner optimizer: applies the gradients
+    takes_pairs: bool = True  # whether `step_method` takes pairs, not gradients and variables
+    gradients_are_scaled: bool = False  # whether it takes gradients of the scaled loss
 
 
 _CONTRIB = (Recorded("LossScaleOptimizer", "contrib", ("compute_gradients",)),)

@@ -31,21 +31,13 @@ LEGACY_KERAS_VALUES = ("1", "true", "True")
 
 
 class Release(NamedTuple):
-    """A TensorFlow with one Keras, on which the tests run.
+    """A TensorFlow with one Keras, on which the tests run."""
 
-    Attributes:
-      tensorflow: its version; `.*` at the end stands for the newest one.
-      keras: `2` where it comes with TensorFlow, the version of Keras 3, or `tf-keras`.
-      python: the Python on which they are tested.
-      more: what else has to be installed for them.
-      tox: whether tox runs tests on it; `make versions` runs the core of the tests on all.
-    """
-
-    tensorflow: str
-    keras: str
-    python: str
-    more: Tuple[str, ...] = ()
-    tox: bool = False
+    tensorflow: str  # its version; `.*` at the end stands for the newest one
+    keras: str  # `2` where it comes with TensorFlow, the version of Keras 3, or `tf-keras`
+    python: str  # on which they are tested
+    more: Tuple[str, ...] = ()  # what else has to be installed
+    tox: bool = False  # whether tox runs tests on it; `make versions` runs the core on all
 
     @property
     def version(self) -> str:
