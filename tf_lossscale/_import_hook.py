@@ -49,7 +49,6 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns the spec of the first finder that has one, with its loader wrapped."""
         subscribers = list(self.subscribers)
         for subscriber in subscribers:
             ours = subscriber.spec(name)
@@ -118,7 +117,6 @@ def unsubscribe(subscriber: Subscriber) -> None:
 
 
 def subscribers() -> List[Subscriber]:
-    """Returns all subscribers, in the order in which they subscribed."""
     return list(_finder.subscribers)
 
 

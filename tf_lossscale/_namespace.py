@@ -42,7 +42,7 @@ def attach(
     """Returns `(__all__, __getattr__, __dir__)` for the namespace module `module_name`.
 
     Args:
-      module_name: `__name__` of the namespace, `tf_lossscale.` and TensorFlow's own path.
+      module_name: `tf_lossscale.` and TensorFlow's own path.
       submodules: namespaces below this one, loaded as attributes.
       of_top: namespaces below `tf_lossscale` that are attributes of this one, too.
       **own: names that TensorFlow never had, and their modules relative to `tf_lossscale`.

@@ -44,7 +44,7 @@ def branch(
         return _gated(condition, then, otherwise)
     # The name of a conditional is part of checkpoint keys: with control flow v1, optimizers make
     # their non-slot variables inside it, such as `cond/beta1_power`.
-    result = tf.cond(condition, lambda: _flag(then()), lambda: _after(otherwise))
+    result = tf.cond(condition, lambda: _flag(then()), lambda: _after(otherwise and otherwise()))
     # Without lowering, a conditional and all that is in it run on one device.
     devices = tf.config.experimental.list_logical_devices() if only_tests else []
     if len(devices) == 1 and not needs_conditional:
@@ -59,7 +59,7 @@ def gate(condition: Any, otherwise: Callable[[], Any]) -> Any:
     replica of a strategy does. Returns a bool tensor that is available afterwards.
     """
     if tf1.get_default_graph().building_function:
-        return tf.cond(condition, lambda: tf.constant(True), lambda: _after(otherwise))
+        return tf.cond(condition, lambda: tf.constant(True), lambda: _after(otherwise()))
     return _gated(condition, lambda: None, otherwise)
 
 
@@ -76,17 +76,14 @@ def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable
         with tf.control_dependencies([runs]):
             done = _flag(result)
         with tf.control_dependencies([skips]):
-            skipped = _after(otherwise)
+            skipped = _after(otherwise and otherwise())
         return tf.raw_ops.Merge(inputs=[skipped, done]).output
 
 
-def _after(otherwise: Optional[Callable[[], Any]]) -> Any:
-    with tf.control_dependencies([] if otherwise is None else [otherwise()]):
+def _after(operation: Optional[Any]) -> Any:
+    with tf.control_dependencies([] if operation is None else [operation]):
         return tf.constant(True)
 
 
 def _flag(result: Any) -> Any:
-    if isinstance(result, tf.Tensor):
-        return result
-    with tf.control_dependencies([] if result is None else [result]):
-        return tf.constant(True)
+    return result if isinstance(result, tf.Tensor) else _after(result)

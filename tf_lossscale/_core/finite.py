@@ -109,7 +109,6 @@ def _total(tensors: List[Any]) -> Any:
 
 
 def is_finite(tensor: Any) -> Any:
-    """Returns a bool tensor of the shape of a float tensor: which elements are finite."""
     if tensor.dtype == tf.bfloat16:  # no kernel for it before TensorFlow 2.4
         tensor = tf.cast(tensor, tf.float32)
     return tf1.is_finite(tensor)

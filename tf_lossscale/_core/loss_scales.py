@@ -305,13 +305,9 @@ def updates_itself(loss_scale: Any) -> bool:
     return isinstance(loss_scale, DynamicLossScale) and update is DynamicLossScale.update
 
 
-def _installed(name: str) -> Any:
-    return original(tf1.train.experimental, name)
-
-
 # TensorFlow's own optimizers test for its classes, so they accept our loss scales as well.
 for _cls in (LossScale, FixedLossScale, DynamicLossScale):
-    stands_for(_cls, _installed(_cls.__name__))
+    stands_for(_cls, original(tf1.train.experimental, _cls.__name__))
 
 
 def is_fixed(loss_scale: Any) -> bool:
@@ -319,22 +315,20 @@ def is_fixed(loss_scale: Any) -> bool:
 
     A subclass with its own `update` may skip steps, so it does not count.
     """
-    return is_standard(loss_scale, "FixedLossScale", ["update"])
+    return is_standard(loss_scale, FixedLossScale, ["update"])
 
 
 def is_standard(
-    loss_scale: Any, name: str, methods: Sequence[str] = ("__call__", "update")
+    loss_scale: Any, ours: SameClass, methods: Sequence[str] = ("__call__", "update")
 ) -> bool:
-    """Returns whether a loss scale is of the class `name`, and does not override its methods.
+    """Returns whether a loss scale is of our class or TensorFlow's, and overrides no method of it.
 
-    The Keras optimizers keep the state of such a loss scale themselves, and never call it. `name`
-    is `FixedLossScale` or `DynamicLossScale`, ours or the installed TensorFlow's.
+    The Keras optimizers keep the state of such a loss scale themselves, and never call it.
     """
-    ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
     cls = behaves_as(loss_scale)
     return any(
         known in cls.__mro__ and all(getattr(cls, each) is getattr(known, each) for each in methods)
-        for known in (ours, _installed(name))
+        for known in (ours, *ours.originals())
     )
 
 

@@ -26,7 +26,6 @@ __all__ = [
 
 
 def replica_count() -> int:
-    """Returns the number of replicas in sync: 1 without a strategy."""
     return int(tf.distribute.get_strategy().num_replicas_in_sync)
 
 

@@ -216,7 +216,6 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
 
 
 def gradients_of(pairs: Pairs) -> List[Any]:
-    """Returns the gradients that are not None."""
     return [gradient for gradient, _ in pairs if gradient is not None]
 
 

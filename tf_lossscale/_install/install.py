@@ -193,7 +193,6 @@ class _Record:
             self._theirs.setdefault(id(attributes), theirs)
 
     def bind(self, owner: Any, name: str, value: Any) -> None:
-        """Sets an attribute and remembers what it was."""
         self.remember(owner, name)
         self.bound.append((name, value))
         setattr(owner, name, value)
@@ -206,12 +205,10 @@ class _Record:
             note_replaced(owner, name, found[-1])
 
     def register(self, name: str, module: ModuleType) -> None:
-        """Makes `import name` find the module."""
         self.modules[name] = module
         sys.modules[name] = module
 
     def undo(self) -> None:
-        """Undoes all changes, in reverse order."""
         for owner, name, old in reversed(self._attributes):
             if old is _MISSING:
                 _forget(owner, name)

@@ -130,7 +130,6 @@ class SyntheticNamespace(ModuleType):
         return sorted([*self._symbols, *(below or private_below(self._namespace))])
 
     def refuse(self, name: str) -> str:
-        """Returns the error message for a name that is not supplied."""
         return (
             f"tf.{self._namespace}.{name} is not in this TensorFlow "
             f"({getattr(sys.modules.get('tensorflow'), '__version__', 'version unknown')}), and "

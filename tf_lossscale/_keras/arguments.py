@@ -205,18 +205,18 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
             f'"dynamic" (recommended), an int, a float, a FixedLossScale, or a DynamicLossScale. '
             f"Got value: {loss_scale!r}"
         )
-    if is_standard(scale, "DynamicLossScale") and scale.increment_period < 1:
+    if is_standard(scale, DynamicLossScale) and scale.increment_period < 1:
         raise ValueError(f"DynamicLossScale.increment_period must be at least 1. Got: {scale}")
     return scale
 
 
 def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
     """Returns the final class's arguments for what `experimental_loss_scale` returned, or None."""
-    if is_standard(loss_scale, "FixedLossScale"):
+    if is_standard(loss_scale, FixedLossScale):
         loss_scale = float(loss_scale.get_config()["loss_scale_value"])
     if isinstance(loss_scale, float):
         return {"dynamic": False, "initial_scale": loss_scale}
-    if not is_standard(loss_scale, "DynamicLossScale") or loss_scale.multiplier != 2:
+    if not is_standard(loss_scale, DynamicLossScale) or loss_scale.multiplier != 2:
         return None
     return {
         "initial_scale": loss_scale.initial_loss_scale,

@@ -86,7 +86,7 @@ class LossScaleOptimizer(_Base):
         scale = experimental_loss_scale(loss_scale)
         if not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
             scale = _read_as_tensor(_fixed_loss_scale(scale) if isinstance(scale, float) else scale)
-        elif is_standard(scale, "DynamicLossScale") and not isinstance(loss_scale, str):
+        elif is_standard(scale, DynamicLossScale) and not isinstance(loss_scale, str):
             _given_away(scale)
             if family.kind != "keras3":
                 with tf.init_scope():  # an optimizer may be made while a function is traced

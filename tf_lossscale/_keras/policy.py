@@ -170,7 +170,7 @@ def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
     if scale is None:
         honored = name != _SCALED
     else:
-        standard = is_standard(scale, "DynamicLossScale")
+        standard = is_standard(scale, DynamicLossScale)
         honored = name == _SCALED and standard and scale.get_config() == _SCALE_OF_COMPILE
         arguments = as_final_arguments(scale)
     if honored:

@@ -45,7 +45,6 @@ class StepArguments:
 
 @do_not_convert
 def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
-    """Returns the gradients summed over all replicas, in a replica context."""
     context = tf.distribute.get_replica_context()
     # One call for all gradients, as optimizers do it, so that they are packed into few transfers.
     return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients)))

@@ -6,7 +6,7 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._core.loss_scales import is_standard
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._core.wrapper import scale_loss, unscale_gradients
@@ -44,12 +44,9 @@ class LossScaleWrapper:
 
     Attributes that a wrapper does not define are read from the inner optimizer. An attribute that
     the inner optimizer has is also set there.
-
-    Attributes:
-      role: "final" or "experimental": the class whose constructor arguments it takes.
     """
 
-    role = "final"
+    role = "final"  # or "experimental": the class whose constructor arguments it takes
     _family: KerasFamily
     _state: Any
     _optimizer: Any
@@ -238,9 +235,9 @@ def _state_of(loss_scale: Any) -> Any:
     """
     if isinstance(loss_scale, float):
         return _FixedState(loss_scale)
-    if is_standard(loss_scale, "FixedLossScale"):
+    if is_standard(loss_scale, FixedLossScale):
         return _FixedState(float(loss_scale.get_config()["loss_scale_value"]), loss_scale)
-    if is_standard(loss_scale, "DynamicLossScale"):
+    if is_standard(loss_scale, DynamicLossScale):
         return _DynamicState(loss_scale)
     return _OwnState(loss_scale)
 

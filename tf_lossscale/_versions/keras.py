@@ -59,7 +59,6 @@ def keras_packages() -> List[Tuple[str, str]]:
 
 
 def loaded_keras_packages() -> List[str]:
-    """Returns the packages that contain a Keras and have been imported."""
     if not _KERAS_IS_A_PACKAGE:
         return ["tensorflow"]
     return [name for name in KERAS_PACKAGES if hasattr(sys.modules.get(name), "optimizers")]

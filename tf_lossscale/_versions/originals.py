@@ -79,7 +79,6 @@ _replaced: List[Tuple[Any, str, Any]] = []
 
 
 def note_replaced(owner: Any, name: str, value: Any) -> None:
-    """Remembers the value of an attribute before `install()` replaces it."""
     _replaced.append((owner, name, value))
 
 
@@ -134,7 +133,6 @@ class Compiler(NamedTuple):
     older: Optional[str] = None  # in TensorFlow 1.15, where the module is called the same
 
     def attribute_of(self, module: Any) -> str:
-        """Returns the name of the global variable that `module` has."""
         has_older = self.older is not None and hasattr(module, self.older)
         return str(self.older) if has_older else self.attribute
 
@@ -157,14 +155,11 @@ COMPILERS: Dict[str, Compiler] = {
 class StandIn:
     """The value that `install()` gives to such a variable. It has all attributes of Keras's value.
 
-    Attributes:
-      installed: Keras's own value: a class, or the module of the classes.
-      always: whether all optimizers are wrapped in our class, or only those of models with one of
-        our experimental policies.
+    Unless `always`, only optimizers of models with an experimental policy of ours are wrapped.
     """
 
     def __init__(self, installed: Any, always: bool) -> None:
-        self.installed = installed
+        self.installed = installed  # Keras's own value: a class, or the module of the classes
         self.always = always
 
     def __getattr__(self, name: str) -> Any:
