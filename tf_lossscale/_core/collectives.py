@@ -27,7 +27,6 @@ from tf_lossscale._core.shards import (
     Call,
     Shards,
     Step,
-    all_shards,
     group_key,
     has_several_workers,
     next_keys,
@@ -98,7 +97,7 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
     The workers are checked (`workers_are_checked`): `what` must be the same text on all of them.
     """
     number = strategy.num_replicas_in_sync
-    shards = Shards(number, all_shards(number), strategy=strategy)
+    shards = Shards(number, [list(range(number))], strategy=strategy)
     call = this_call(what)
     step = list(step_of(call, shards.groups, [value]))
     count = len(shards.devices)

@@ -38,7 +38,6 @@ __all__ = [
     "Call",
     "Shards",
     "Step",
-    "all_shards",
     "current_shards",
     "group_key",
     "groups_of",
@@ -99,17 +98,14 @@ def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
         )
         if not in_tpu_replication():
             return Shards(1, groups_of(group_assignment, 1))
-    return Shards(number or 1, group_assignment or all_shards(number or 1), tpu=True)
-
-
-def all_shards(count: int) -> List[List[int]]:
-    return [list(range(count))]
+    number = number or 1
+    return Shards(number, group_assignment or [list(range(number))], tpu=True)
 
 
 def groups_of(group_assignment: Optional[Any], count: int) -> List[List[int]]:
     """Returns the groups of shards over which gradients are summed; one of all for None or []."""
     if not group_assignment:
-        return all_shards(count)
+        return [list(range(count))]
     if not isinstance(group_assignment, list) or not all(
         isinstance(group, list) for group in group_assignment
     ):

@@ -13,8 +13,8 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._install.compile_wrapper import wrapper_for
 from tf_lossscale._install.namespaces import (
+    AwaitingLoader,
     SyntheticNamespace,
-    awaiting_spec,
     is_of_interest,
     is_private,
     join,
@@ -143,9 +143,10 @@ class _Installer(_import_hook.Subscriber):
             # Python will set it as an attribute of its parent when its import completes.
             _record.remember(sys.modules[parent], child)
             return module.__spec__
-        if _record.tensorflow_is_there or "tensorflow" not in sys.modules:
-            return None
-        return awaiting_spec(name) if name.startswith("tensorflow.") else None
+        is_importing = "tensorflow" in sys.modules and not _record.tensorflow_is_there
+        if is_importing and name.startswith("tensorflow."):
+            return ModuleSpec(name, AwaitingLoader(), is_package=True)
+        return None
 
 
 _installer = _Installer()

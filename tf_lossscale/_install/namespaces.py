@@ -18,8 +18,8 @@ from tf_lossscale import _namespace, _paths
 from tf_lossscale._versions.originals import API_ROOTS, COMPILERS, tf_keras_is_in_use
 
 __all__ = [
+    "AwaitingLoader",
     "SyntheticNamespace",
-    "awaiting_spec",
     "is_of_interest",
     "is_private",
     "join",
@@ -152,13 +152,8 @@ class _Loader(importlib.abc.Loader):
         pass
 
 
-def awaiting_spec(name: str) -> ModuleSpec:
-    """Returns the spec of a namespace that is supplied once `import tensorflow` has completed."""
-    return ModuleSpec(name, _AwaitingLoader(), is_package=True)
-
-
-class _AwaitingLoader(importlib.abc.Loader):
-    """Waits for the thread that imports TensorFlow, and returns the namespace added by then."""
+class AwaitingLoader(importlib.abc.Loader):
+    """Waits until `import tensorflow` has completed, and returns the namespace added by then."""
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
         importlib.import_module("tensorflow")

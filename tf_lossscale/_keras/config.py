@@ -14,7 +14,7 @@ from tf_lossscale._keras.arguments import (
 )
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
-from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_keras
+from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_families
 from tf_lossscale._versions.releases import Since
 
 __all__ = ["OPTIONS_OF_KERAS_3", "from_config", "to_config"]
@@ -166,8 +166,9 @@ def _keras_for(serialized: Dict[str, Any]) -> Any:
     config = serialized.get("config") or {}
     from_keras_3 = "gradient_accumulation_steps" in config
     from_keras_2 = "is_legacy_optimizer" in config or "decay" in config
-    writer = loaded_keras(from_keras_3) if from_keras_3 or from_keras_2 else None
-    return calling_keras() or writer or tf.keras
+    loaded = [family.keras for family in loaded_families()] if from_keras_3 or from_keras_2 else []
+    writers = (keras for keras in loaded if is_keras_3(keras) == from_keras_3)
+    return calling_keras() or next(writers, None) or tf.keras
 
 
 def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:

@@ -6,7 +6,7 @@ The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.wrapper import as_pairs, require_replica_context, tape_for
+from tf_lossscale._core.wrapper import as_pairs, gradients_of, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper, is_special
@@ -228,13 +228,11 @@ class Keras2Wrapper(DelegatingWrapper):
             with tf.init_scope():
                 # The variables of the inner optimizer cannot be created in a conditional.
                 inner.build(variables)
-        own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
+        own = gradients_of(pairs)  # not summed, for a loss scale that decides
         sums_itself = overrides(self._family, inner, "aggregate_gradients")
         if pairs and aggregate and (replica_count() > 1 or sums_itself):
             pairs = list(inner.aggregate_gradients(pairs))
-        gradients = [gradient for gradient, _ in pairs]
-        rest = StepArguments([variable for _, variable in pairs], None, False)
-        step(self, own, gradients, gradients, rest, same_on_replicas=aggregate)
+        step(self, own, pairs, None, False, same_on_replicas=aggregate)
 
     def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
         if gradients:

@@ -7,9 +7,11 @@ from tf_lossscale._core.steps import report_loss
 from tf_lossscale._core.wrapper import (
     as_pairs,
     divide_gradients,
+    gradients_of,
     require_replica_context,
     scale_loss,
     tape_for,
+    with_gradients,
 )
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
@@ -17,7 +19,6 @@ from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras_optimizers import (
     build_as_apply_does,
-    is_overwritten_with_gradient,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
@@ -167,8 +168,8 @@ class Keras3Wrapper(Keras3Attributes):
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."
             )
         divided = divide_gradients(list(grads), self._state())
-        gradients = [
-            gradient if is_overwritten_with_gradient(variable) else quotient
+        gradients = [  # Keras assigns some to their variables, unscaled
+            gradient if getattr(variable, "overwrite_with_gradient", False) else quotient
             for gradient, quotient, variable in zip(grads, divided, variables)
         ]
         self._apply_all(gradients, variables)
@@ -191,18 +192,15 @@ class Keras3Wrapper(Keras3Attributes):
         require_replica_context("apply")
         refuse_unsupported()
         build_as_apply_does(self, variables)
-        if gradients:
-            as_pairs(zip(gradients, variables), type(self).__name__)
-        rest = StepArguments(variables, None, not summed_by_caller)
-        own = [gradient for gradient in gradients if gradient is not None]
-        summed = own
-        if replica_count() > 1 and own and not summed_by_caller:
+        pairs = as_pairs(zip(gradients, variables), type(self).__name__) if gradients else []
+        own = summed = gradients_of(pairs)
+        aggregate = not summed_by_caller
+        if replica_count() > 1 and own and aggregate:
             summed = reduce_sum(own)
             if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
-                sums = iter(summed)
-                gradients = [None if gradient is None else next(sums) for gradient in gradients]
-                rest.aggregate = False
-        step(self, own, summed, gradients, rest, same_on_replicas=not summed_by_caller)
+                pairs, aggregate = with_gradients(pairs, summed), False
+        same = not summed_by_caller
+        step(self, own, pairs, None, aggregate, same_on_replicas=same, summed=summed)
 
     def _counter_of_skipped(self) -> Optional[Any]:
         if self.inner_optimizer.gradient_accumulation_steps:

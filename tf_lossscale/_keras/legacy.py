@@ -4,6 +4,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.wrapper import gradients_of, with_gradients
 from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
@@ -138,7 +139,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         pairs = self._pairs_with_gradient(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
         same_on_replicas, checks_late = replica_count() == 1, True
-        own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
+        own = gradients_of(pairs)  # not summed, for a loss scale that decides
         if not pairs:
             same_on_replicas = True
         elif has(Since.LEGACY_AGGREGATES_FIRST):
@@ -148,9 +149,8 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         elif not has(Since.LEGACY_ACCEPTS_SUMS) and aggregate and not same_on_replicas:
             own_sum = has_own_sum(inner, self._family.base)
             sums = sums_for_replica(pairs)
-            gradients = [gradient for gradient, _ in pairs] if own_sum else sums
-            rest = StepArguments([variable for _, variable in pairs], name, own_sum)
-            return step(self, own, sums, gradients, rest)
+            pairs = pairs if own_sum else with_gradients(pairs, sums)
+            return step(self, own, pairs, name, own_sum, summed=sums)
         elif (
             has_own_aggregation(self._family, inner)
             or has_own_transformation(self._family, inner)
@@ -161,9 +161,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
         elif not has(Since.LEGACY_ACCEPTS_SUMS) and not same_on_replicas:
             checks_late = False  # both would replace the same method of the inner optimizer
-        gradients = [gradient for gradient, _ in pairs]
-        rest = StepArguments([variable for _, variable in pairs], name, aggregate)
-        return step(self, own, gradients, gradients, rest, same_on_replicas, checks_late)
+        return step(self, own, pairs, name, aggregate, same_on_replicas, checks_late)
 
     def _apply(self, gradients: Sequence[Any], rest: "StepArguments") -> Any:
         pairs = list(zip(gradients, rest.variables))

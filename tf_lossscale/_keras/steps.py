@@ -23,6 +23,7 @@ from tf_lossscale._core.replicas import (
     replica_count,
 )
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
+from tf_lossscale._core.wrapper import Pairs, gradients_of
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
@@ -54,11 +55,12 @@ def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
 def step(
     optimizer: Any,
     own: Sequence[Any],
-    summed: Sequence[Any],
-    gradients: Sequence[Any],
-    rest: StepArguments,
+    pairs: Pairs,
+    name: Optional[str],
+    aggregate: bool,
     same_on_replicas: bool = True,
     checks_late: bool = True,
+    summed: Optional[Sequence[Any]] = None,
 ) -> Any:
     """Applies unscaled gradients if they are finite, and updates the loss scale.
 
@@ -69,25 +71,26 @@ def step(
       optimizer: the loss-scale optimizer, whose `_apply(gradients, rest)` applies the gradients in
         a replica context.
       own: the gradients of this replica, without None: a user's own loss scale gets them.
-      summed: the gradients to test otherwise, as they will be applied, without None.
-      gradients: one for each variable of `rest`, or None.
-      rest: the other arguments of `_apply`.
+      pairs: the gradients to apply, or None, and their variables.
+      name: name for the operation, or None.
+      aggregate: whether the gradients still have to be summed over the replicas.
       same_on_replicas: whether all replicas have the same gradients, and need not agree.
       checks_late: whether to test again what the inner optimizer makes of the gradients.
+      summed: the gradients to test, without None, if not those of `pairs`.
     """
     state = optimizer._state
-    apply, args = optimizer._apply, (gradients, rest)
-    variables = [
-        variable for variable, gradient in zip(rest.variables, gradients) if gradient is not None
-    ]
+    rest = StepArguments([variable for _, variable in pairs], name, aggregate)
+    apply, args = optimizer._apply, ([gradient for gradient, _ in pairs], rest)
+    variables = [variable for gradient, variable in pairs if gradient is not None]
 
     def describe(strategy: Any, gradients: Any) -> Step:
         """Describes the step from the gradients of all replicas, in a cross-replica context."""
         tested = [strategy.experimental_local_results(each) for each in gradients]
-        several, aggregate = replica_count() > 1, rest.aggregate
+        several = replica_count() > 1
         by_caller = several and not same_on_replicas and not aggregate
         return Step(optimizer, variables, tested, not (several and aggregate), by_caller)
 
+    summed = gradients_of(pairs) if summed is None else summed
     tested = own if state.decides else summed
     if not state.dynamic:
         watched = watch_unconditional(optimizer, tested, describe)

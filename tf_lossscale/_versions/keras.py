@@ -20,7 +20,6 @@ __all__ = [
     "keras_packages",
     "keras_session",
     "loaded_families",
-    "loaded_keras",
     "loaded_keras_packages",
     "policy_of_layer",
 ]
@@ -169,12 +168,6 @@ def calling_keras() -> Optional[Any]:
 
 def is_keras_3(keras: Any) -> bool:
     return hasattr(keras, "Operation")
-
-
-def loaded_keras(is_3: bool) -> Optional[Any]:
-    """Returns the loaded Keras 3, or else the loaded Keras 2; None if it is not loaded."""
-    modules = (family.keras for family in loaded_families())
-    return next((keras for keras in modules if is_keras_3(keras) == is_3), None)
 
 
 def loaded_families() -> List[KerasFamily]:

@@ -18,7 +18,6 @@ __all__ = [
     "explain_missing_methods",
     "has_own_aggregation",
     "has_own_transformation",
-    "is_overwritten_with_gradient",
     "keras_3_backend",
     "keras_3_can_be_given_sums",
     "keras_3_does_not_track",
@@ -165,13 +164,8 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     return (
         keras_3_can_be_given_sums(family, optimizer)
         and all(getattr(optimizer, name, None) is None for name in options)
-        and not any(is_overwritten_with_gradient(variable) for variable in variables)
+        and not any(getattr(each, "overwrite_with_gradient", False) for each in variables)
     )
-
-
-def is_overwritten_with_gradient(variable: Any) -> bool:
-    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled."""
-    return bool(getattr(variable, "overwrite_with_gradient", False))
 
 
 def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
