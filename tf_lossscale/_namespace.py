@@ -18,7 +18,6 @@ from tf_lossscale import _paths
 __all__ = ["attach", "load"]
 
 ROOT = "tf_lossscale"
-WARN_VARIABLE = "TF_LOSSSCALE_WARN"
 
 _warned: Set[str] = set()
 
@@ -74,7 +73,7 @@ def attach(
 
 
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
-    if not symbol.legacy or os.environ.get(WARN_VARIABLE, "") in ("", "0"):
+    if not symbol.legacy or os.environ.get("TF_LOSSSCALE_WARN", "") in ("", "0"):
         return
     if symbol.implementation in _warned:
         return

@@ -18,7 +18,6 @@ __all__ = [
     "as_loss_scale",
     "is_fixed",
     "is_standard",
-    "updates_itself",
 ]
 
 DEFAULT_INITIAL_SCALE = 2**15
@@ -297,12 +296,6 @@ class DynamicLossScale(LossScale):
             "increment_period": self.increment_period,
             "multiplier": self.multiplier,
         }
-
-
-def updates_itself(loss_scale: Any) -> bool:
-    """Returns whether `update()` is that of `DynamicLossScale`, which only tests the gradients."""
-    update = getattr(loss_scale.update, "__func__", None)
-    return isinstance(loss_scale, DynamicLossScale) and update is DynamicLossScale.update
 
 
 # TensorFlow's own optimizers test for its classes, so they accept our loss scales as well.

@@ -234,13 +234,12 @@ def group_key(shards: Shards, members: List[int]) -> int:
     return _BASE + zlib.crc32(f"{devices} {members}".encode()) % _BASE
 
 
-class _Table:
-    """The sums of one graph: how many each replica has built, their keys, and their loops."""
+class _Table(NamedTuple):
+    """The sums of one graph."""
 
-    def __init__(self) -> None:
-        self.built: Dict[int, int] = {}
-        self.keys: Dict[int, List[int]] = {}
-        self.loops: Dict[int, Any] = {}
+    built: Dict[int, int]  # how many, by replica
+    keys: Dict[int, List[int]]  # by number of the sum
+    loops: Dict[int, Any]  # likewise
 
 
 _tables: "weakref.WeakKeyDictionary[Any, _Table]" = weakref.WeakKeyDictionary()
@@ -256,7 +255,7 @@ def next_keys(shards: Shards, loop: Any, count: Optional[int] = None) -> List[in
     """
     count = len(shards.groups) + 1 if count is None else count
     with _lock:
-        table = _tables.setdefault(graph_of_all_replicas(), _Table())
+        table = _tables.setdefault(graph_of_all_replicas(), _Table({}, {}, {}))
         number = table.built.get(shards.replica, 0)
         table.built[shards.replica] = number + 1
         if table.loops.setdefault(number, loop) is not loop:

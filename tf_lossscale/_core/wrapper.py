@@ -1,7 +1,7 @@
 """Scaling of losses and gradients, and the base class of loss-scale optimizers around a v1 one."""
 
 import functools
-from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -225,12 +225,8 @@ def with_gradients(pairs: Pairs, gradients: Iterable[Any]) -> Pairs:
     return [(None if old is None else next(remaining), variable) for old, variable in pairs]
 
 
-def _as_text(variables: Sequence[Any]) -> Any:
-    return [str(variable) for variable in variables]
-
-
 def as_pairs(
-    grads_and_vars: Any, who: str, names_of: Callable[[Sequence[Any]], Any] = _as_text
+    grads_and_vars: Any, who: str, names_of: Optional[Callable[[List[Any]], Any]] = None
 ) -> Pairs:
     """Returns the pairs as a list; a ValueError if there are none, or no pair has a gradient."""
     pairs = list(grads_and_vars)
@@ -240,7 +236,8 @@ def as_pairs(
             "variable; was an iterator of pairs read before?"
         )
     if all(gradient is None for gradient, _ in pairs):
-        names = names_of([variable for _, variable in pairs])
+        variables = [variable for _, variable in pairs]
+        names = [str(each) for each in variables] if names_of is None else names_of(variables)
         raise ValueError(
             f"No gradients provided for any variable: {names}. Every gradient that "
             f"{who}.apply_gradients() was given is None; check that the loss depends on these "

@@ -36,10 +36,6 @@ def wrapper_for(module: Any, compiler: Compiler, replace: bool) -> Optional[Tupl
     return (name, _Class(value, always)) if value is not None else None
 
 
-_FINAL = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
-
-_EXPERIMENTAL = _paths.NAMESPACES["keras.mixed_precision.experimental"]["LossScaleOptimizer"]
-
 # What `compile` names; up to TensorFlow 2.3 the class of the first name was the experimental one.
 _NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1")
 
@@ -67,8 +63,10 @@ class _Class(StandIn):
         """
         # Imported late, because it imports TensorFlow.
         from tf_lossscale._keras import arguments, policy as policies
+        from tf_lossscale._versions.keras import policy_of_layer
 
-        policy = policies.experimental_policy_of_model(sys._getframe(1).f_locals.get("self"))
+        model = sys._getframe(1).f_locals.get("self")
+        policy = policies.experimental_policy_of(policy_of_layer(model))
         if not arguments.takes(optimizer) or not (self.always or policy):
             return self.installed(optimizer, *loss_scale, **options)
         if policy is not None:
@@ -76,4 +74,6 @@ class _Class(StandIn):
                 return optimizer
             loss_scale = (policy.loss_scale_of_compile,)
         arguments.forget_earlier_wrapper(optimizer)
-        return _namespace.load(_EXPERIMENTAL if loss_scale else _FINAL)(optimizer, *loss_scale)
+        namespace = "keras.mixed_precision" + (".experimental" if loss_scale else "")
+        symbol = _paths.NAMESPACES[namespace]["LossScaleOptimizer"]
+        return _namespace.load(symbol)(optimizer, *loss_scale)

@@ -21,13 +21,7 @@ from tf_lossscale._install.namespaces import (
     namespace_of,
     namespaces_below,
 )
-from tf_lossscale._versions.originals import (
-    COMPILERS,
-    attribute_dicts,
-    forget_replaced,
-    is_lazy_loader,
-    note_replaced,
-)
+from tf_lossscale._versions.originals import COMPILERS, attribute_dicts, is_lazy_loader, replaced
 
 __all__ = ["install", "uninstall"]
 
@@ -203,7 +197,7 @@ class _Record:
         found = [attributes[name] for attributes in attribute_dicts(owner) if name in attributes]
         self._attributes.append((owner, name, found[-1] if found else _MISSING))
         if found:
-            note_replaced(owner, name, found[-1])
+            replaced.append((owner, name, found[-1]))
 
     def register(self, name: str, module: ModuleType) -> None:
         self.modules[name] = module
@@ -219,7 +213,7 @@ class _Record:
         for name, module in self.modules.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
-        forget_replaced()
+        replaced.clear()
 
     def _sweep(self) -> None:
         """Removes the copies of our symbols that wrappers of API modules have cached."""

@@ -116,9 +116,12 @@ class DelegatingWrapper(LossScaleWrapper):
         pairs = list(grads_and_vars)
         if not pairs:
             return []
-        return [
-            pair for pair in as_pairs(pairs, type(self).__name__, _names) if pair[0] is not None
-        ]
+        pairs = as_pairs(
+            pairs,
+            type(self).__name__,
+            lambda variables: ([variable.name for variable in variables],),  # as Keras shows them
+        )
+        return [pair for pair in pairs if pair[0] is not None]
 
     # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__
@@ -239,7 +242,3 @@ class Keras2Wrapper(DelegatingWrapper):
             self._optimizer.apply_gradients(
                 list(zip(gradients, rest.variables)), skip_gradients_aggregation=True
             )
-
-
-def _names(variables: Sequence[Any]) -> Any:
-    return ([variable.name for variable in variables],)  # as Keras shows them

@@ -19,7 +19,7 @@ __all__ = [
     "ExperimentalPolicy",
     "Policy",
     "experimental_global_policy",
-    "experimental_policy_of_model",
+    "experimental_policy_of",
     "get_layer_policy",
     "global_policy",
     "set_global_policy",
@@ -150,12 +150,7 @@ _PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = _MadePolicy.
 _PolicyWithLossScale.__module__ = _MadePolicy.__module__
 
 
-def experimental_policy_of_model(model: Any) -> Optional[Any]:
-    """Returns the experimental policy (of our class) that a model, or None, was made under."""
-    return _experimental_policy_of(policy_of_layer(model))
-
-
-def _experimental_policy_of(policy: Any) -> Optional[Any]:
+def experimental_policy_of(policy: Any) -> Optional[Any]:
     """Returns the policy if it is of our class, or the one from which `set_policy` made it."""
     if is_our(_PolicyWithLossScale, policy):
         return policy
@@ -229,7 +224,7 @@ def _get_layer_policy(layer: Any) -> Any:
 def _with_loss_scale(policy: Any) -> Any:
     if hasattr(policy, "loss_scale"):
         return policy
-    set_for = _experimental_policy_of(policy)
+    set_for = experimental_policy_of(policy)
     if set_for is not None:
         return set_for
     return _PolicyWithLossScale(getattr(policy, "name", policy))

@@ -4,7 +4,7 @@ import importlib
 from typing import Any, List, Optional
 
 from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_fixed
-from tf_lossscale._core.loss_scales import as_loss_scale, is_fixed, updates_itself
+from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_fixed
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
 from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
@@ -130,7 +130,10 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
     ) -> Any:
         name = name or self.get_name()
-        tests_gradients = updates_itself(self._loss_scale)
+        # Our own `update` only tests the gradients; another one decides in its own way.
+        method = getattr(self._loss_scale.update, "__func__", None)
+        is_own = isinstance(self._loss_scale, DynamicLossScale)
+        tests_gradients = is_own and method is DynamicLossScale.update
         if tests_gradients:
             gradients = gradients_of_step(strategy, self, self._optimizer, pairs)
         else:

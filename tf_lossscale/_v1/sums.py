@@ -87,17 +87,15 @@ def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
     sums: List[Any] = [None] * len(tensors)
     packs = _packs(tensors)
     members = [[tensors[index] for index in indices] for indices in packs]
-    totals = replica_sums([_packed(each) for each in members], shards, call, tensors)
+    packed = [
+        each[0] if len(each) == 1 else tf.concat([tf.reshape(x, [-1]) for x in each], axis=0)
+        for each in members
+    ]
+    totals = replica_sums(packed, shards, call, tensors)
     for indices, each, total in zip(packs, members, totals):
         for index, part in zip(indices, _unpacked(total, each)):
             sums[index] = part
     return sums
-
-
-def _packed(members: Sequence[Any]) -> Any:
-    if len(members) == 1:
-        return members[0]
-    return tf.concat([tf.reshape(member, [-1]) for member in members], axis=0)
 
 
 def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:

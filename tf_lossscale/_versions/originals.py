@@ -19,11 +19,10 @@ __all__ = [
     "StandIn",
     "attribute_dicts",
     "compile_uses_policies",
-    "forget_replaced",
     "is_lazy_loader",
     "loaded_contrib_class",
-    "note_replaced",
     "original",
+    "replaced",
     "tf_keras_is_in_use",
 ]
 
@@ -74,16 +73,8 @@ def tf_keras_is_in_use() -> bool:
     return os.environ.get(LEGACY_KERAS) in LEGACY_KERAS_VALUES
 
 
-_replaced: List[Tuple[Any, str, Any]] = []
-"""Owner, attribute name and original value of each replaced attribute, oldest first."""
-
-
-def note_replaced(owner: Any, name: str, value: Any) -> None:
-    _replaced.append((owner, name, value))
-
-
-def forget_replaced() -> None:
-    _replaced.clear()
+replaced: List[Tuple[Any, str, Any]] = []
+"""Owner, name and original value of each attribute that `install()` has replaced, oldest first."""
 
 
 def original(namespace: Any, name: str) -> Optional[Any]:
@@ -96,7 +87,7 @@ def original(namespace: Any, name: str) -> Optional[Any]:
     # Look here first: reading the attribute may import our class, whose module may be the caller.
     # A module and its wrapper count as one owner: they share dictionaries.
     own = {id(attributes) for attributes in attribute_dicts(namespace)}
-    for owner, attribute, value in _replaced:
+    for owner, attribute, value in replaced:
         if attribute == name and own & {id(each) for each in attribute_dicts(owner)}:
             return value
     return getattr(namespace, name, None)

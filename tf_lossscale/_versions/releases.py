@@ -4,7 +4,7 @@ For a new release, see "A new TensorFlow or Keras" in CONTRIBUTING.md. This modu
 TensorFlow: the command that rewrites programs, and the scripts of the tests, read it as well.
 """
 
-from typing import List, NamedTuple, Tuple
+from typing import NamedTuple, Tuple
 
 __all__ = [
     "FIRST_WITH_KERAS_3",
@@ -97,12 +97,7 @@ RELEASES: Tuple[Release, ...] = (
 """All releases that are supported, oldest first."""
 
 
-def _supported(releases: Tuple[Release, ...]) -> str:
-    versions: List[str] = [release.version for release in releases]
-    return f"{versions[0]}, or {versions[1]} to {versions[-1]}"
-
-
-SUPPORTED = _supported(RELEASES)
+SUPPORTED = f"{RELEASES[0].version}, or {RELEASES[1].version} to {RELEASES[-1].version}"
 """The versions of TensorFlow, as messages name them."""
 
 
