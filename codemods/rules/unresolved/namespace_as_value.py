@@ -1,8 +1,8 @@
 """Renames legacy modules that are used as values, and reports names that they never had.
 
 `mp = tf.keras.mixed_precision.experimental`, with `mp` passed on or read by other files, becomes
-the shim's module, which has the same names. A module of `tf.contrib` that also holds other things
-cannot be renamed as a whole; where it is passed on, that is reported. A name that
+the shim's module, which has the same names. A module that also holds other things, such as
+`tf.contrib.tpu`, cannot be renamed as a whole; where it is passed on, that is reported. A name that
 `tf.contrib.mixed_precision` never had is an error in every TensorFlow.
 """
 
@@ -13,14 +13,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...resolve.guards import depends_on_version
-from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
+from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of
 from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
+from ...resolve.tree import last_name
 from ...rewrite.proposal import SHIM, needs_of_place, shown_path
 from ..rule import Program, Proposal, Rule, Safety
 
-__all__ = ["RULE", "is_whole"]
+__all__ = ["RULE", "keeps_names"]
 
 _WHOLE = (
     "contrib.mixed_precision",
@@ -29,7 +30,8 @@ _WHOLE = (
 )
 """The modules of which everything is legacy."""
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
-_PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
+_PASSED = "{} is used as a value: import by name what is read from it, then migrate again"
+_LAZY = "the shim's modules have their names only once they are read: use dir and getattr"
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
 _LEFT = (
     "this import fails from TensorFlow {} on: remove it, or move it to the branch for older "
@@ -37,52 +39,44 @@ _LEFT = (
 )
 
 
-def is_whole(program: Program, path: str) -> bool:
-    """Whether `path` is a module of which everything is legacy, and that the shim has, too."""
-    root = root_of(path)
+def _is_whole(path: str) -> bool:
+    """Whether `path` is a removed module of which everything is legacy, and that the shim has."""
     module = namespace_of(path)
-    if root is None or module is None or is_of_shim(path):
+    if module is None or module.is_current or is_of_shim(path):
         return False
-    is_in_v1 = root.name == "v1" and module.name == "mixed_precision.experimental"
-    return module.name in _WHOLE and not is_in_v1  # TensorFlow still has that one
+    return module.name in _WHOLE
+
+
+def keeps_names(use: NamespaceUse) -> bool:
+    """Whether a module is one of the shim, or becomes one that has the same names."""
+    return is_of_shim(use.path) or _is_whole(use.path)
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
+        module = namespace_of(use.path)
+        assert module is not None
         parent = program.parents.get(use.node)
         name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
-        if is_whole(program, use.path) and name and not name.startswith("__"):
+        call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+        function = last_name(call.func) if isinstance(call, cst.Call) else ""
+        if (function == "vars" or name == "__dict__") and keeps_names(use):
+            yield Proposal.report(parent or use.node, "LS909", "__dict__", _LAZY)
+        if _is_whole(use.path) and name and not name.startswith("__"):
             yield Proposal.report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
-        elif is_whole(program, use.path) and not _is_followed(program, use):
+        elif _is_whole(use.path) and not _is_followed(program, use):
             yield from needs_of_place(program, use, "LS909", _VALUE)
-            yield _to_shim(program, use)
-        elif _is_legacy_on_shim(program, use) and not name and not _is_followed(program, use):
+            path = f"{SHIM}.{module.name}"
+            made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
+            yield made._replace(moves=((use, path),))
+        elif name or function == "hasattr" or _is_followed(program, use):
+            continue
+        elif is_of_shim(use.path) and not module.is_final:
             yield from needs_of_place(program, use, "LS909", _VALUE)
-        elif _is_passed(program, use) and not name:
+        elif not is_of_shim(use.path) and not module.is_current and use.root is not None:
             yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
-
-
-def _is_legacy_on_shim(program: Program, use: NamespaceUse) -> bool:
-    module = namespace_of(use.path)
-    return is_of_shim(use.path) and module is not None and not module.is_final
-
-
-def _to_shim(program: Program, use: NamespaceUse) -> Proposal:
-    module = namespace_of(use.path)
-    assert module is not None
-    path = f"{SHIM}.{module.name}"
-    made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
-    return made._replace(moves=((use, path),))
-
-
-def _is_passed(program: Program, use: NamespaceUse) -> bool:
-    """Whether a module of `tf.contrib` that also has other contents is a value of its own."""
-    root = root_of(use.path)
-    is_of_contrib = root is not None and root.rest.startswith("contrib.")
-    is_other = is_of_contrib and not is_whole(program, use.path)
-    return is_other and use.root is not None and not _is_followed(program, use)
 
 
 def _is_followed(program: Program, use: NamespaceUse) -> bool:
@@ -121,14 +115,14 @@ def _imports(program: Program) -> Iterator[Proposal]:
             continue
         is_plain = isinstance(statement, cst.Import) and alias.asname is None
         path = dotted(alias.name) if is_plain else binding.path
-        if is_plain and is_whole(program, path):
+        if is_plain and _is_whole(path):
             reads = [one.node for one in program.places() if one.root is not None]
-            if not any(program.code(one).startswith(path) for one in reads):
+            if not any(dotted(one).startswith(path) for one in reads):
                 version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
                 yield Proposal.report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
         is_known = legacy_of(path) is not None or namespace_of(path) is not None
-        if is_known or not is_whole(program, module):
+        if is_known or not _is_whole(module):
             continue
         if not depends_on_version(program, alias):
             yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))

@@ -26,6 +26,7 @@ from ...resolve.mentions import names_assigned
 from ...resolve.tree import last_name, string_of, walk
 from ...rewrite.proposal import is_renamed
 from ..rule import Program, Proposal, Rule
+from .namespace_as_value import keeps_names
 
 __all__ = ["RULE"]
 
@@ -123,7 +124,8 @@ def _completed(program: Program, string: cst.SimpleString) -> str:
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
     if not isinstance(call, cst.Call) or last_name(call.func) not in (*_NAMING, *_IMPORTING):
         return ""  # nearly all strings
-    base = _path_of(program, call)
+    modules = [use.node for use in program.namespaces if keeps_names(use)]
+    base = _path_of(program, call) if call.args[0].value not in modules else ""
     names = names_assigned(program, call) if base else []
     reads = [name for name in program.scopes.loads if name.value in names]
     found = (_continued(program, node, base) for node in [call, *reads] if node and base)

@@ -484,6 +484,21 @@ EXAMPLES = {
         - with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
         + with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
               pass
+
+        # the names in a module that loads them on first use
+        > manual: use dir and getattr
+          import tf_lossscale as tfls
+          mp = tfls.contrib.mixed_precision
+          print(mp.__dict__, vars(mp)["LossScaleOptimizer"], getattr(mp, "LossScaleOptimizer"))
+
+        # not a module that is only asked for a name
+          import tensorflow as tf
+          has_rewrite = hasattr(tf.train.experimental, "enable_mixed_precision_graph_rewrite")
+
+        # a module with other contents
+        > manual: import by name
+          import tensorflow as tf
+          setup(tf.train.experimental, "mixed_precision")
         """),
     "strings": examples("""
         # a fetch by name
