@@ -89,8 +89,8 @@ class ImportEdits:
             self._changes.setdefault(binding.node, Change())
         return True
 
-    def drop_dotted(self, variable: Variable, left: set[str]) -> None:
-        """Removes `import tensorflow.contrib...` if no remaining use goes through it."""
+    def drop_dotted(self, variable: Variable, stay: set[str], go: set[str]) -> None:
+        """Removes `import tensorflow.contrib...` if only uses that go needed it."""
         owner, name = variable
         aliases = [one.node for one in owner.bindings[name]]
         for alias in aliases:
@@ -100,7 +100,7 @@ class ImportEdits:
             is_plain = alias.asname is None and isinstance(self.program.parents[alias], cst.Import)
             if not is_plain or not _is_legacy(path):
                 continue
-            if not any(f"{use}.".startswith(f"{path}.") for use in left):
+            if _is_below(go, path) and not _is_below(stay, path):
                 others = [one for one in aliases if one not in self._changes and one is not alias]
                 self._changes[alias] = Change() if others else Change(name, name)
 
@@ -236,6 +236,10 @@ class ImportEdits:
 def _is_package(path: str) -> bool:
     root = root_of(path)
     return path == _SHIM if root is None else not root.rest
+
+
+def _is_below(uses: Iterable[str], path: str) -> bool:
+    return any(f"{use}.".startswith(f"{path}.") for use in uses)
 
 
 def _is_legacy(path: str) -> bool:

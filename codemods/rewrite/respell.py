@@ -88,8 +88,8 @@ class _Speller:
             lost = self.lost.get(variable, set())
             if lost and len(lost) == len(self.program.loads_of(*variable)):
                 self._drop(variable)
-            elif lost or not self.removed.isdisjoint(map(self._place_of, _bindings(variable))):
-                self.imports.drop_dotted(variable, self._left(variable, lost))
+            else:
+                self.imports.drop_dotted(variable, *self._paths(variable, lost))
         for node, edits in self.imports.edits().items():
             self.found.setdefault(node, []).extend(edits)
         return self.found
@@ -250,17 +250,17 @@ class _Speller:
     def _lose(self, variable: Variable, name: cst.Name) -> None:
         self.lost.setdefault(variable, set()).add(name)
 
-    def _left(self, variable: Variable, lost: set[cst.Name]) -> set[str]:
-        """The dotted paths in the remaining uses of a variable."""
-        left = set()
-        for name in self.program.loads_of(*variable):
-            node: cst.CSTNode = name
+    def _paths(self, variable: Variable, lost: set[cst.Name]) -> tuple[set[str], set[str]]:
+        """The dotted paths in the uses of a variable: those that stay, and those that go."""
+        stay, go = set[str](), set[str]()
+        for use in self._uses(variable):
+            node: cst.CSTNode = use.name
             parent = self.program.parents.get(node)
             while isinstance(parent, cst.Attribute) and parent.value is node:
                 node, parent = parent, self.program.parents.get(parent)
-            if name not in lost:
-                left.add(dotted(node))
-        return left
+            goes = use.name in lost or use.target is not None
+            (go if goes else stay).add(dotted(node))
+        return stay, go
 
     def _replace(self, node: cst.CSTNode, text: str) -> None:
         base, _, rest = text.partition(".")

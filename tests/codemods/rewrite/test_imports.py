@@ -87,13 +87,15 @@ IMPORTS = examples("""
     + opt = LossScaleOptimizer(opt, initial_scale=8)
 
     # a dotted module that is still read
-    > manual, --to shim
+    > --to shim
       import tensorflow.contrib.tpu
     - import tensorflow.contrib.mixed_precision
     + import tf_lossscale as tfls
 
     - opt = tensorflow.contrib.tpu.CrossShardOptimizer(opt)
+    - scale = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
     + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+    + scale = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
       tensorflow.contrib.tpu.TPUConfig()
 
     # a function that is imported already

@@ -215,6 +215,19 @@ REWRITES = examples('''
     + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
       model = tensorflow.keras.Model()
 
+    # dotted imports go with the uses that need them
+      import tensorflow
+    + import tf_lossscale as tfls
+      import tensorflow.contrib.resampler
+    - import tensorflow.contrib.mixed_precision
+    - import tensorflow.contrib.tpu
+
+    - opt = tensorflow.contrib.tpu.CrossShardOptimizer(opt)
+    - opt = tensorflow.contrib \\
+    + opt = tensorflow.compat.v1.tpu.CrossShardOptimizer(opt)
+    + opt = tfls.contrib \\
+          .mixed_precision.LossScaleOptimizer(opt, manager)
+
     # comments above an import that goes
       import os
       # the framework
