@@ -1,5 +1,6 @@
 """The optimizer of `tf.contrib.mixed_precision`."""
 
+import contextlib
 from typing import Any, Optional
 
 from tf_lossscale._core.gradient_sums import gradients_of_step
@@ -117,7 +118,10 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
         watched = gradients.watched_by(self)
-        with watched.around():
+        # In eager mode, the conditional of the original is only a scope, in which the inner
+        # optimizer creates its variables: `cond/beta1_power`.
+        in_scope = tf1.name_scope("cond") if tf.executing_eagerly() else contextlib.nullcontext()
+        with watched.around(), in_scope:
             applied = gradients.apply_if(finite, self._opt, global_step, name, watched)
             updated = self._loss_scale_manager.update_loss_scale(finite)
         done = (applied, updated, *watched.finished(applied, finite))

@@ -190,6 +190,15 @@ class TestInASession:
         assert support.trained(session, step, variable) == [0.5]
 
 
+def test_the_names_of_slots_in_eager_mode(make, subject):
+    with support.eager():
+        variable = tf1.Variable([1.0, 2.0], use_resource=True)
+        inner = tf1.train.AdamOptimizer(0.5)
+        make(inner)[0].minimize(lambda: tf.reduce_sum(variable), var_list=[variable])
+        scope = "cond/" if subject[0] == "contrib" else ""
+        assert inner.variables()[-1].name.startswith(scope + "beta2_power")
+
+
 def test_a_tensor_is_refused_in_eager_mode(make):
     with support.eager():
         variable = tf1.Variable([1.0], use_resource=True)
