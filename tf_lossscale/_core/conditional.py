@@ -11,6 +11,7 @@ would cost less there, but Grappler would not optimize it, and the last bits of 
 would not be those of the originals.
 """
 
+import contextlib
 from typing import Any, Callable, Optional
 
 from tf_lossscale._versions.base import tf, tf1
@@ -67,12 +68,21 @@ def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable
     with tf1.name_scope(None, "cond") as scope:
         switch = tf.raw_ops.Switch(data=condition, pred=condition)
         skips, runs = tf.identity(switch.output_false), tf.identity(switch.output_true)
+
     # Variables created by `then` get the names that `tf.cond` gives them: within its scope with
-    # control flow v1, at the top with v2.
-    naming = tf1.name_scope(None if tf1.control_flow_v2_enabled() else scope)
-    with naming, tf.control_dependencies([runs]):
-        result = then()
+    # control flow v1, outside it with v2. Operations are always within it, where they do not change
+    # the names of others, such as the `group_deps` of a program.
+    def create_outside(create: Callable[..., Any], **arguments: Any) -> Any:
+        current = f"{tf1.get_default_graph().get_name_scope()}/"
+        inner = current[len(scope) :] if current.startswith(scope) else ""
+        with tf1.name_scope(inner or None):
+            return create(**arguments)
+
+    is_v2 = tf1.control_flow_v2_enabled()
+    naming = tf1.variable_creator_scope(create_outside) if is_v2 else contextlib.nullcontext()
     with tf1.name_scope(scope):
+        with naming, tf.control_dependencies([runs]):
+            result = then()
         with tf.control_dependencies([runs]):
             done = _flag(result)
         with tf.control_dependencies([skips]):

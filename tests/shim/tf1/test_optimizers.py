@@ -175,6 +175,24 @@ class TestInASession:
             assert each.synchronization == tf.VariableSynchronization.AUTO
             assert each.aggregation == tf.VariableAggregation.NONE
 
+    def test_names_in_the_graph(self, make, subject, session):
+        class Counting(tf1.train.GradientDescentOptimizer):
+            def _prepare(self):
+                super(Counting, self)._prepare()
+                self.count = tf1.Variable(lambda: 0, name="count", trainable=False)
+
+        variable = tf1.get_variable("v", initializer=[1.0], use_resource=True)
+        for each in (support.sgd(), make(support.sgd())[0]):
+            step = each.minimize(tf.reduce_sum(variable))
+        inner = Counting(0.5)
+        make(inner)[0].minimize(tf.reduce_sum(variable))
+        scope = inner.count.op.name.split("/")[-2]
+        expected = {
+            "contrib": ["group_deps", "group_deps_2", "GradientDescent"],
+            "v1": ["GradientDescent_1", "group_deps", "GradientDescent-wrapped"],
+        }
+        assert [step.name, tf.group(step).name, scope] == expected[subject[0]]
+
     def test_subclasses(self, make, session):
         opt, _ = make(support.sgd())
         manager = getattr(opt, "_loss_scale_manager", None) or opt._loss_scale
