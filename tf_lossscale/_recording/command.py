@@ -75,6 +75,8 @@ def _run(options: argparse.Namespace) -> int:
     paths = [each for each in (options.old, options.new, options.baseline) if each]
     records = [read_record(each) for each in paths]
     old, new = records[:2]
+    if options.baseline and os.path.samefile(options.baseline, options.new):
+        raise RecordError("--baseline is the record of the new run; record the old program again.")
     found = _compare(old, new, records[2] if options.baseline else None, options.loss_tolerance)
     titles = [f"Optimizer {i} ({each.cls})" for i, each in enumerate(old.optimizers)]
     ordered = sorted(enumerate(found), key=lambda each: _rank(each[1]))

@@ -172,6 +172,21 @@ def _judge_clipping(runs: Runs) -> Optional[Comparison]:
     return None
 
 
+def _judge_baseline(runs: Runs) -> Optional[Comparison]:
+    """Refuses a baseline that is not a second run of the old program: it would excuse mistakes."""
+    if runs.again is None:
+        return None
+    reason = _why_not_comparable(runs.again) or jumps.cause_of_settings(runs.again)
+    if not reason:
+        judges = (_judge_weights, _judge_scales, jumps.judge_start)
+        found = next(filter(None, (judge(runs.again) for judge in judges)), None)
+        if found is None:
+            return None
+        reason = found.sentence[len("Different: ") :].rstrip(".")
+    text = f"the baseline is not a second run of the old program. Between these two, {reason}"
+    return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {text}.")
+
+
 def _judge_bits(runs: Runs) -> Optional[Comparison]:
     """Compares runs that were made under equal conditions, where nothing rounds differently."""
     index = runs.first_unequal()
@@ -228,6 +243,7 @@ _JUDGES = (
     _judge_weights,
     _judge_scales,
     _judge_clipping,
+    _judge_baseline,
     _judge_bits,
     jumps.judge_start,
     jumps.judge_update,

@@ -218,16 +218,31 @@ def test_the_command_reports_and_exits_by_the_verdict(tmp_path, capsys):
 
 def test_a_baseline_widens_what_counts_as_equal(tmp_path, capsys):
     right, noisy = record(RIGHT), record(RIGHT)
-    noisy.loss = [loss * 1.01 for loss in noisy.loss]
+    noisy.loss[5:] = [loss * 1.01 for loss in noisy.loss[5:]]
     old, new, second = (
         write(tmp_path / name, run)
         for name, run in (("old", right), ("new", noisy), ("second", noisy))
     )
     assert main([old, new]) == 1
     assert main([old, new, "--baseline", second]) == 0
+    assert main([old, new, "--baseline", new]) == 2
     assert main([old, new, "--loss-tolerance", "0.02"]) == 0
     assert main([old, old, "--loss-tolerance", "0"]) == 0
     capsys.readouterr()
+
+
+OTHER_BASELINES = [
+    (Run(weights=6), "start from other initial weights"),
+    (Run(weights=6, known_weights=False), "the losses differ at step 0"),
+    (Run(growth_steps=10), "growth_steps 20 and 10"),
+]
+
+
+@pytest.mark.parametrize(("run", "message"), OTHER_BASELINES)
+def test_a_baseline_of_another_run_excuses_nothing(run, message):
+    found = compare(record(RIGHT), record(Run(rate=0.03)), Conditions(baseline=record(run)))
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert message in found.sentence
 
 
 def test_each_optimizer_is_compared(tmp_path, capsys):
