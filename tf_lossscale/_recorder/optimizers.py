@@ -265,8 +265,8 @@ class Steps:
                 f"The loss scale of {self._description.cls} or its counter changed between the "
                 f"recorded steps {number} and {step} as no single step changes it. Either a step "
                 "was made by a graph or function that was built before recording began, and is "
-                "missing, or the program set or restored the scale, or trained in several threads "
-                "at once."
+                "missing, or another optimizer has the same loss scale, or the program set or "
+                "restored it, or trained in several threads at once."
             )
 
 

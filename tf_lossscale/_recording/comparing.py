@@ -120,20 +120,24 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
     if differing:
         text = f"the loss scales are declared with {', '.join(differing)}"
         return runs.different(text, runs.step(0))
-    for name, run in runs.both:
-        mismatch = replay(run)
-        if mismatch:
-            runs.evidence.append(
-                f"step {mismatch.step} of the {name} run uses the scale {mismatch.recorded:g}, "
-                f"where the update rule gives {mismatch.expected:g}"
-            )
-            text = (
-                f"the loss scale of the {name} run breaks its update rule at step {mismatch.step}; "
-                f"cause: {mismatch.parameter}"
-            )
-            return runs.different(text, mismatch.step)
+    mismatches = [(name, replay(run)) for name, run in runs.both]
+    found = [(name, mismatch) for name, mismatch in mismatches if mismatch]
+    for name, mismatch in found if len(found) == 1 else []:
+        runs.evidence.append(
+            f"step {mismatch.step} of the {name} run uses the scale {mismatch.recorded:g}, "
+            f"where the update rule gives {mismatch.expected:g}"
+        )
+        text = (
+            f"the loss scale of the {name} run breaks its update rule at step {mismatch.step}; "
+            f"cause: {mismatch.parameter}"
+        )
+        return runs.different(text, mismatch.step)
+    # Two mismatches are no difference: the program, or an optimizer with the same loss scale,
+    # changes it in both runs.
     runs.evidence.append(
-        "both loss scales follow their update rules "
+        "neither loss scale follows its update rule"
+        if found
+        else "both loss scales follow their update rules "
         f"({replayed_steps(runs.old)} and {replayed_steps(runs.new)} steps)"
     )
     # The scale of a step depends on the skips before it, so that of the parting step is included.

@@ -120,6 +120,13 @@ def test_a_run_that_ends_early_is_never_the_same(cut, ended, message):
     assert compare(record(RIGHT), record(RIGHT), Conditions(ended=(True, True))).verdict.status == 0
 
 
+def test_a_scale_that_the_program_changes_is_compared_as_it_is():
+    runs = [record(Run(obeyed=obeyed)) for obeyed in (10, 10, 9)]
+    assert compare(runs[0], runs[1]).verdict is Verdict.IDENTICAL
+    found = compare(runs[0], runs[2])
+    assert "the loss scales part at step 9, and no skip explains it" in found.sentence
+
+
 def test_equal_versions_are_equal_to_the_bit():
     old, new = record(RIGHT), record(RIGHT)
     new.loss[400] *= 1 + 1e-7  # of a loss below a tenth of the first
