@@ -103,6 +103,12 @@ def _missing(runs: Runs) -> List[str]:
             found.append(f"steps {gap.first} to {gap.end - 1} of the {name} run are missing{more}")
         if run.steps[0] > first:
             found.append(f"the {name} run begins at step {run.steps[0]}")
+    # A number shows all updates before it.
+    known = [pair != (None, None) for pair in zip(runs.loss, runs.norm)]
+    end = len(known) - known[::-1].index(True)
+    if any(False not in applied for applied in runs.column("applied", end)):
+        step = runs.step(end)
+        found.append(f"neither losses nor norms from step {step} on are in both records")
     return found
 
 

@@ -77,10 +77,14 @@ def judge_on_average(runs: Runs, jump: float) -> Comparison:
         where = f"{until}, and {left} steps after it" if parts else f"{left} steps with updates"
         sentence = f"Too short to judge: {where} are fewer than {needed}. Record longer runs."
         return runs.finding(Verdict.UNDECIDED, sentence, step)
-    has_norms_only = all(each is None for each in runs.loss)
-    if has_norms_only and (parts or any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)):
+    has_losses, has_norms = (
+        sum(each is not None for each in column[-left:]) >= needed
+        for column in (runs.loss, runs.norm)
+    )
+    norms_agree = has_norms and not any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)
+    if not has_losses and (parts or not norms_agree):
         doubt = (
-            "the losses are not in both records, and gradient norms alone do not show every "
+            "too few losses are in both records, and gradient norms alone do not show every "
             "mistake of the update"
         )
         return undecided(doubt, "")
@@ -225,7 +229,7 @@ def _rates_and_scales(runs: Runs) -> List[str]:
 
 def _mean_loss_error(runs: Runs, first: int) -> Optional[float]:
     """Returns the mean relative difference of the smoothed losses from a position on."""
-    losses = runs.column("loss", first)
+    losses = [pair if None not in pair else (None, None) for pair in runs.column("loss", first)]
     old, new = (_smoothed([pair[run] for pair in losses]) for run in (0, 1))
     errors = [
         abs(difference(a, b) or 0.0)

@@ -84,6 +84,13 @@ def shortened(run, end):
     return run
 
 
+def without_numbers(run, steps, but=()):
+    """A run without norms, and without the losses of some steps."""
+    run.norm = [None] * len(run.steps)
+    run.loss = [None if i in steps and i not in but else x for i, x in enumerate(run.loss)]
+    return run
+
+
 def test_few_steps_are_too_short():
     old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
     part = compare(old, new).runs.part
@@ -106,6 +113,8 @@ SHORTER = [
     (lambda run: shortened(run, 440), (True, True), "new run ends after step 439 of 999"),
     (lambda run: shortened(run, 440), (True, False), "(no end mark: it was cut off)"),
     (lambda run: shortened(run, 1), (True, True), "new run ends after step 0 of 999"),
+    (lambda run: without_numbers(run, range(500, 1000)), (True, True), "norms from step 500 on"),
+    (lambda run: without_numbers(run, range(1, 1000)), (True, True), "norms from step 1 on"),
     (lambda run: run, (True, False), "new run ends at step 999 (no end mark: it was cut off)"),
     (lambda run: run, (False, True), "old run ends at step 999 (no end mark: it was cut off)"),
 ]
@@ -125,6 +134,14 @@ def test_a_scale_that_the_program_changes_is_compared_as_it_is():
     assert compare(runs[0], runs[1]).verdict is Verdict.IDENTICAL
     found = compare(runs[0], runs[2])
     assert "the loss scales part at step 9, and no skip explains it" in found.sentence
+
+
+def test_few_losses_show_little():
+    quiet = {"growth_steps": 5000, "initial_scale": 64.0}
+    other = without_numbers(record(Run(rate=0.021, **quiet)), range(1000), but=(0, 999))
+    found = compare(record(Run(**quiet)), other)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "too few losses are in both records" in found.sentence
 
 
 def test_equal_versions_are_equal_to_the_bit():
