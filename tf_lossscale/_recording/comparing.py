@@ -5,13 +5,19 @@ and how much is measured before the first update: what differs more than that af
 once or all the time to one side, is a mistake.
 """
 
-import math
 from typing import List, Optional
 
 from tf_lossscale._recording import jumps
 from tf_lossscale._recording.on_average import judge_on_average
 from tf_lossscale._recording.record import OptimizerRecord, RunHeader
-from tf_lossscale._recording.runs import Comparison, Conditions, Runs, Verdict, largest
+from tf_lossscale._recording.runs import (
+    Comparison,
+    Conditions,
+    Runs,
+    Verdict,
+    are_positive,
+    largest,
+)
 from tf_lossscale._recording.scale_rules import (
     parameters_that_differ,
     replay,
@@ -25,6 +31,8 @@ DOUBT_AT_LEAST = 1e-4
 """A smaller jump after the first update is no reason to doubt."""
 CLIPPED, CLIPPED_STEPS = 1.01, 4
 """In so many steps, norms are larger by this than the limit to which the other run clips them."""
+NOT_CLIPPED_STEPS = 20
+"""In so many steps, norms without a limit are smaller than those that the other run clips."""
 
 
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
@@ -138,14 +146,12 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
             f"cause: {mismatch.parameter}"
         )
         return runs.different(text, mismatch.step)
-    # Two mismatches are no difference: the program, or an optimizer with the same loss scale,
-    # changes it in both runs.
-    runs.evidence.append(
-        "neither loss scale follows its update rule"
-        if found
-        else "both loss scales follow their update rules "
-        f"({replayed_steps(runs.old)} and {replayed_steps(runs.new)} steps)"
-    )
+    # What both runs do is no difference: the program, or another optimizer, changes the scale.
+    follow = "neither loss scale follows its update rule"
+    if not found:
+        steps = f"{replayed_steps(runs.old)} and {replayed_steps(runs.new)}"
+        follow = f"both loss scales follow their update rules ({steps} steps)"
+    runs.evidence.append(follow)
     # The scale of a step depends on the skips before it, so that of the parting step is included.
     for index, (old, new) in enumerate(runs.column("scales", 0, runs.part + 1)):
         if None not in (old, new) and not same_scale(old, new):
@@ -162,7 +168,7 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
 
 
 def _judge_clipping(runs: Runs) -> Optional[Comparison]:
-    """Finds a limit of norms that only one run has."""
+    """Finds a limit of norms that only one run has, and those of the other are larger."""
     for number, (name, run) in enumerate(runs.both):
         limit = jumps.clipping_limit(run)
         if limit is None:
@@ -170,7 +176,7 @@ def _judge_clipping(runs: Runs) -> Optional[Comparison]:
         above = [
             index
             for index, pair in enumerate(runs.column("norm"))
-            if CLIPPED * limit < (pair[1 - number] or 0.0) < math.inf
+            if are_positive(*pair) and pair[1 - number] > CLIPPED * limit
         ]
         if len(above) >= CLIPPED_STEPS:
             step = runs.step(above[0])
@@ -182,19 +188,26 @@ def _judge_clipping(runs: Runs) -> Optional[Comparison]:
     return None
 
 
-def _judge_baseline(runs: Runs) -> Optional[Comparison]:
-    """Refuses a baseline that is not a second run of the old program: it would excuse mistakes."""
-    if runs.again is None:
+def _judge_below_limit(runs: Runs) -> Optional[Comparison]:
+    """Finds a limit of norms that only one run has, and those of the other are smaller."""
+    limits = [jumps.clipping_limit(run) for _, run in runs.both]
+    if None not in limits:
         return None
-    reason = _why_not_comparable(runs.again) or jumps.cause_of_settings(runs.again)
-    if not reason:
-        judges = (_judge_weights, _judge_scales, jumps.judge_start)
-        found = next(filter(None, (judge(runs.again) for judge in judges)), None)
-        if found is None:
-            return None
-        reason = found.sentence[len("Different: ") :].rstrip(".")
-    text = f"the baseline is not a second run of the old program. Between these two, {reason}"
-    return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {text}.")
+    for number, limit in enumerate(limits):
+        below = [
+            index
+            for index, pair in enumerate(runs.column("norm"))
+            if limit and are_positive(*pair) and pair[number] > limit / CLIPPED > pair[1 - number]
+        ]
+        if len(below) >= NOT_CLIPPED_STEPS:
+            step = runs.step(below[0])
+            text = (
+                f"only the gradient norms of the {runs.both[number][0]} run have a limit, "
+                f"{limit:.4g}, and those of the other one are smaller, from step {step} on; look "
+                "at clipping, and at gradients that are missing after it"
+            )
+            return runs.different(text, step)
+    return None
 
 
 def _judge_bits(runs: Runs) -> Optional[Comparison]:
@@ -233,6 +246,21 @@ def _judge_bits(runs: Runs) -> Optional[Comparison]:
     return runs.different(text, step)
 
 
+def _judge_baseline(runs: Runs) -> Optional[Comparison]:
+    """Refuses a baseline that is not a second run of the old program: it would excuse mistakes."""
+    if runs.again is None:
+        return None
+    reason = _why_not_comparable(runs.again) or jumps.cause_of_settings(runs.again)
+    if not reason:
+        judges = (_judge_weights, _judge_scales, jumps.judge_start)
+        found = next(filter(None, (judge(runs.again) for judge in judges)), None)
+        if found is None:
+            return None
+        reason = found.sentence[len("Different: ") :].rstrip(".")
+    text = f"the baseline is not a second run of the old program. Between these two, {reason}"
+    return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {text}.")
+
+
 def _judge_rest(runs: Runs) -> Comparison:
     for field, name in (("loss", "loss"), ("norm", "gradient norm")):
         # Those that the user allows are shown, too.
@@ -253,13 +281,14 @@ _JUDGES = (
     _judge_weights,
     _judge_scales,
     _judge_clipping,
-    _judge_baseline,
     _judge_bits,
+    _judge_baseline,
     jumps.judge_start,
     jumps.judge_update,
     jumps.judge_norms,
     jumps.judge_later,
     jumps.judge_drift,
+    _judge_below_limit,
     _judge_rest,
 )
 """The questions about two runs, in order; the first that is answered decides. The last one is."""

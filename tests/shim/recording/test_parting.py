@@ -75,6 +75,10 @@ def test_a_limit_of_norms_that_only_one_run_has_is_named():
     assert f"the new run clips gradients to a norm of {limit:.4g}, and" in found.sentence
     assert "the old run clips" in compare(new, old).sentence
     assert compare(new, new).verdict is Verdict.IDENTICAL
+    # A gradient that is missing after clipping: the norms are smaller, not larger.
+    old.norm = [limit] * len(old.norm)
+    new.norm = [limit * (0.989 - 3e-5 * step) for step in range(len(new.norm))]
+    assert "smaller, from step 0 on" in compare(old, new).sentence
 
 
 def test_a_loss_that_is_not_scaled_is_found_in_few_steps():
