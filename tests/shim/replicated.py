@@ -237,7 +237,10 @@ class Training:
         elif self._mode.endswith("aggregated"):
             context = tf.distribute.get_replica_context()
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-            optimizer.apply_gradients(zip(sums, variables), experimental_aggregate_gradients=False)
+            # The newer optimizers take `skip_gradients_aggregation` as the second argument.
+            args = (True,) if self.subject.kind.name == "new" else ()
+            kwargs = {} if args else {"experimental_aggregate_gradients": False}
+            optimizer.apply_gradients(zip(sums, variables), *args, **kwargs)
         else:
             optimizer.apply_gradients(list(zip(gradients, variables)))
         return loss

@@ -117,6 +117,7 @@ def refuse_unsupported() -> None:
 def are_summed(
     skip_gradients_aggregation: bool = False,
     experimental_aggregate_gradients: bool = True,
+    name: Optional[str] = None,
     **unknown: Any,
 ) -> bool:
     """Returns whether gradients are summed over the replicas, by arguments of `apply_gradients`."""

@@ -206,7 +206,6 @@ class Keras2Wrapper(DelegatingWrapper):
     def apply_gradients(
         self,
         grads_and_vars: Any,
-        name: Optional[str] = None,
         skip_gradients_aggregation: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -214,14 +213,18 @@ class Keras2Wrapper(DelegatingWrapper):
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
-          name: ignored, as in Keras's own class.
           skip_gradients_aggregation: whether the gradients are already summed over the replicas.
           **kwargs: `experimental_aggregate_gradients`, the opposite of
-            `skip_gradients_aggregation`.
+            `skip_gradients_aggregation`; and `name`, which is ignored, as in Keras's own class.
 
         Raises:
           ValueError: every gradient is None, or the call is not in a replica context.
         """
+        if isinstance(skip_gradients_aggregation, str) and replica_count() > 1:
+            raise TypeError(
+                "The second argument of apply_gradients() is skip_gradients_aggregation, but got "
+                f"{skip_gradients_aggregation!r}: pass the name as name=."
+            )
         aggregate = not are_summed(skip_gradients_aggregation, **kwargs)
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]

@@ -175,7 +175,6 @@ class Keras3Wrapper(Keras3Attributes):
         self._apply_all(gradients, variables)
 
     def _are_summed(self, kwargs: Dict[str, Any]) -> bool:
-        kwargs.pop("name", None)
         if not are_summed(**kwargs) or replica_count() == 1:
             return False
         if keras_3_can_be_given_sums(self._family, self.inner_optimizer):
