@@ -1,6 +1,6 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
@@ -53,7 +53,9 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         Returns:
           An operation in a graph; None in eager mode.
         """
-        pairs = self._compute_gradients(loss, var_list, grad_loss, tape)
+        # An override written for TensorFlow 2.3 has no `tape`.
+        kwargs = {"tape": tape} if has(Since.LEGACY_COMPUTES_WITH_TAPE) or tape is not None else {}
+        pairs = self._compute_gradients(loss, var_list=var_list, grad_loss=grad_loss, **kwargs)
         return self.apply_gradients(pairs, name=name)
 
     @do_not_convert
@@ -167,12 +169,13 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         pairs = list(zip(gradients, rest.variables))
         if not has(Since.LEGACY_ACCEPTS_SUMS):
             with already_summed([] if rest.aggregate else [self._optimizer]):
-                return self._optimizer.apply_gradients(self._clipped(pairs), name=rest.name)
+                return self._optimizer.apply_gradients(self._clipped(pairs), rest.name)
         if not has(Since.LEGACY_CLIPS_WHEN_APPLIED):
             pairs = self._clipped(pairs)
-        return self._optimizer.apply_gradients(
-            pairs, name=rest.name, experimental_aggregate_gradients=rest.aggregate
-        )
+        kwargs: Dict[str, Any] = {"experimental_aggregate_gradients": rest.aggregate}
+        if has(Since.LEGACY_GETS_NAME_BY_KEYWORD):
+            return self._optimizer.apply_gradients(pairs, name=rest.name, **kwargs)
+        return self._optimizer.apply_gradients(pairs, rest.name, **kwargs)
 
     def _clipped(self, pairs: List[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
         norm = getattr(self._optimizer, "clipnorm", None)

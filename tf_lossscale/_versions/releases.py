@@ -176,6 +176,10 @@ class Since:
     """`from_config` of the final class gives a subclass the inner optimizer by position. Before, it
     gives it by name."""
 
+    LEGACY_GETS_NAME_BY_KEYWORD = (2, 10)
+    """`OptimizerV2.apply_gradients`, or its override, gets the name of the step by keyword. Before,
+    it gets it by position."""
+
     FILES_NAME_MODULES = (2, 12)
     """Model files contain the module of the optimizer's class, and its registered name."""
 

@@ -272,6 +272,29 @@ def unbound_calls(subject: Subject) -> Any:
     return recorded.number(weight), recorded.number(loss)
 
 
+@program
+def overrides_that_get_arguments_by_name(subject: Subject) -> Any:
+    args, kwargs = arguments(subject)
+    names: List[List[str]] = []
+
+    class Scaled(base(subject)):
+        def _compute_gradients(self, loss: Any, **kwargs: Any) -> Any:
+            names.append(sorted(kwargs))
+            return super()._compute_gradients(loss, **kwargs)
+
+    class Inner(subject.kind.optimizers.SGD):
+        def apply(self, grads: Any, **kwargs: Any) -> None:
+            names.append(sorted(kwargs))
+            super().apply(grads, **kwargs)
+
+    optimizer, weight = Scaled(Inner(0.5), *args, **kwargs), variable(subject)
+    if subject.kind.name == "legacy":
+        optimizer.minimize(lambda: tf.identity(weight), [weight])
+    else:
+        step(subject, optimizer, weight)
+    return names, recorded.number(weight)
+
+
 def horovod(subject: Subject, bases: Callable[[Any], Tuple[Any, ...]]) -> Any:
     """An optimizer in a class that is made at run time around its own."""
     calls: List[str] = []

@@ -79,7 +79,10 @@ def recording(cls: Any, log: Log) -> Any:
 
 
 def describe(name: str, signature: Any, args: Any, kwargs: Dict[str, Any]) -> str:
-    """`method(argument, flag=True, pairs[2])`: names of arguments, values of flags, pairs."""
+    """`method(argument, flag=True, pairs[2])`: names of arguments, values of flags, pairs.
+
+    After `apply_gradients`, which programs override, are the arguments that are passed by name.
+    """
     try:
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
@@ -94,7 +97,8 @@ def describe(name: str, signature: Any, args: Any, kwargs: Dict[str, Any]) -> st
             shown.append(f"{argument}[{len(value)}]")
         else:
             shown.append(argument)
-    return f"{name}({', '.join(shown)})"
+    by_name = f" {sorted(kwargs)}" if name == "apply_gradients" else ""
+    return f"{name}({', '.join(shown)}){by_name}"
 
 
 def make(subject: Any, log: Log, inner: str) -> Any:
