@@ -3,13 +3,14 @@
 The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
 """
 
+import inspect
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.wrapper import as_pairs, gradients_of, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.steps import StepArguments, step
-from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper, is_special
+from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special
 from tf_lossscale._versions.base import do_not_convert, has, tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
@@ -40,7 +41,7 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     }
     keras = base.__module__.split(".")[0]
     forwarded = {
-        name: Forward(name)
+        name: ForwardedMethod(name, value) if inspect.isfunction(value) else Forward(name)
         for cls in base.__mro__
         if cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
         for name, value in vars(cls).items()

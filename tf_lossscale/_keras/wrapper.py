@@ -4,6 +4,7 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 `Keras3Wrapper`. Each adds how that kind makes a step, and how it is saved.
 """
 
+import functools
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
@@ -17,7 +18,7 @@ from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import called_from_compile
 
-__all__ = ["Forward", "InVariables", "LossScaleWrapper", "is_special"]
+__all__ = ["Forward", "ForwardedMethod", "InVariables", "LossScaleWrapper", "is_special"]
 
 
 def is_special(name: str) -> bool:
@@ -37,6 +38,17 @@ class Forward:
 
     def __set__(self, wrapper: Any, value: Any) -> None:
         setattr(wrapper._optimizer, self.name, value)
+
+
+class ForwardedMethod(Forward):
+    """Descriptor of a method of the inner optimizer, which can also be called on the class."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        super().__init__(name)
+        functools.update_wrapper(self, function, updated=())  # `ABC` marks methods in `__dict__`
+
+    def __call__(self, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.__get__(wrapper)(*args, **kwargs)
 
 
 class LossScaleWrapper:
