@@ -17,7 +17,7 @@ from tf_lossscale._versions.files import deserialize_optimizer, registered_class
 from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_families
 from tf_lossscale._versions.releases import Since
 
-__all__ = ["OPTIONS_OF_KERAS_3", "from_config", "to_config"]
+__all__ = ["OPTIONS_OF_KERAS_3", "from_config", "serialized_loss_scale", "to_config"]
 
 OPTIONS_OF_KERAS_3 = (
     "clipnorm",
@@ -67,10 +67,14 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     return config if optimizer.dynamic else dict(config, dynamic=False)
 
 
+def serialized_loss_scale(scale: Any) -> Dict[str, Any]:
+    """Returns what `loss_scale_from_config` reads."""
+    return {"class_name": registered_class_name(behaves_as(scale)), "config": scale.get_config()}
+
+
 def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
     if optimizer._state.decides:
-        own = optimizer._state.loss_scale
-        return {"class_name": registered_class_name(behaves_as(own)), "config": own.get_config()}
+        return serialized_loss_scale(optimizer._state.loss_scale)
     if not optimizer.dynamic:
         arguments = {"loss_scale_value": optimizer.initial_scale}
         return {"class_name": "FixedLossScale", "config": arguments}

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_standard
 from tf_lossscale._core.same_class import SameClass, is_our, stands_for
-from tf_lossscale._keras.arguments import as_final_arguments
+from tf_lossscale._keras.arguments import as_final_arguments, loss_scale_from_config
+from tf_lossscale._keras.config import serialized_loss_scale
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import policy_of_layer
 from tf_lossscale._versions.originals import compile_uses_policies, original
@@ -103,6 +104,8 @@ class _PolicyWithLossScale(_MadePolicy, metaclass=_SamePolicy):
 
     def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
         super().__init__(name)
+        if isinstance(loss_scale, dict):
+            loss_scale = loss_scale_from_config(loss_scale)
         by_name = isinstance(loss_scale, str) and loss_scale in ("auto", "dynamic")
         self._loss_scale: Optional[Any] = None if by_name else as_loss_scale(loss_scale)
         self._has_own_loss_scale = not by_name
@@ -131,8 +134,11 @@ class _PolicyWithLossScale(_MadePolicy, metaclass=_SamePolicy):
         return self._loss_scale if self._has_own_loss_scale else "dynamic"
 
     def get_config(self) -> Dict[str, Any]:
-        """Returns the name only; the loss scale follows from it."""
-        return {"name": self.name}
+        """Returns the name, and the loss scale unless it follows from the name."""
+        scale = self._loss_scale
+        if not self._has_own_loss_scale or _is_scale_of_compile(self.name, scale):
+            return {"name": self.name}
+        return {"name": self.name, "loss_scale": scale and serialized_loss_scale(scale)}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
@@ -158,18 +164,22 @@ def experimental_policy_of(policy: Any) -> Optional[Any]:
     return found
 
 
+def _is_scale_of_compile(name: str, scale: Optional[Any]) -> bool:
+    """Whether `compile` of Keras 2 from 2.9 on, or of Keras 3, scales a policy of this name so."""
+    if scale is None:
+        return name != _SCALED
+    is_dynamic = is_standard(scale, DynamicLossScale)
+    return name == _SCALED and is_dynamic and bool(scale.get_config() == _SCALE_OF_COMPILE)
+
+
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
     if name == _SCALED and compile_uses_policies():
         return
-    arguments: Optional[Dict[str, Any]] = {"dynamic": False, "initial_scale": 1}
-    if scale is None:
-        honored = name != _SCALED
-    else:
-        standard = is_standard(scale, DynamicLossScale)
-        honored = name == _SCALED and standard and scale.get_config() == _SCALE_OF_COMPILE
-        arguments = as_final_arguments(scale)
-    if honored:
+    if _is_scale_of_compile(name, scale):
         return
+    arguments: Optional[Dict[str, Any]] = {"dynamic": False, "initial_scale": 1}
+    if scale is not None:
+        arguments = as_final_arguments(scale)
     shown = [f"{name}={value}" for name, value in (arguments or {}).items()]
     raise ValueError(
         f"The loss scale {scale} of the policy {name!r} would be ignored: compile() of this Keras "

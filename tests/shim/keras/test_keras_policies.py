@@ -87,7 +87,10 @@ def scaled(optimizer: Any) -> Any:
 
 
 def test_a_dynamic_loss_scale_is_honored() -> None:
-    for loss_scale in ("auto", "dynamic"):
+    arguments = {"initial_loss_scale": 2.0**15, "increment_period": 2000, "multiplier": 2.0}
+    serialized = {"class_name": "DynamicLossScale", "config": arguments}
+    # The class of 1.15 does not take a serialized one.
+    for loss_scale in ["auto", "dynamic", serialized][: 2 if recorded.TF < (2, 0) else 3]:
         policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=loss_scale)
         assert policy.loss_scale is not None
         model = model_under(policy)

@@ -68,8 +68,9 @@ def main():
     found["dynamic"] = run(mixed_precision.Policy("mixed_float16", loss_scale=kept), kept)
     kept = LossScales.FixedLossScale(512)
     found["fixed"] = run(mixed_precision.Policy("mixed_float16", loss_scale=kept), kept)
-    found["number"] = run(mixed_precision.Policy("mixed_float16", loss_scale=256))
-    found["none"] = run(mixed_precision.Policy("mixed_float16", loss_scale=None))
+    for name, scale in (("number", 256), ("none", None)):
+        config = mixed_precision.Policy("mixed_float16", loss_scale=scale).get_config()
+        found[name] = run(mixed_precision.Policy.from_config(config))
     default = mixed_precision.Policy("mixed_float16")
     found["default"] = run(default, default.loss_scale)
     print(json.dumps(found))
