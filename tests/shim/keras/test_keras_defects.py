@@ -242,6 +242,31 @@ def the_first_loss_after_a_restore_has_the_initial_scale(subject: Any) -> bool:
         return float(again.scale_loss(tf.constant(1.0))) != 64.0
 
 
+def weights_do_not_restore_the_scale_of_an_unbuilt_optimizer(subject: Any) -> bool:
+    if subject.kind.name != "keras3":
+        return False
+    models = []
+    for _ in range(2):
+        layer = subject.kind.keras.layers.Dense(1)
+        models.append(subject.kind.keras.Sequential([subject.kind.keras.layers.Input((1,)), layer]))
+        models[-1].compile(optimizer_of(subject, period=1), "mse")
+    ones = np.ones((1, 1), "float32")
+    models[0].fit(ones, ones, verbose=0)  # the scale is 16 then
+    with tempfile.TemporaryDirectory() as folder:
+        models[0].save_weights(folder + "/model.weights.h5")
+        models[1].load_weights(folder + "/model.weights.h5")
+    models[1].fit(ones, ones, verbose=0)
+    return subject.read(models[1].optimizer)[0] != 32.0
+
+
+def no_gradients_count_as_a_finite_step(subject: Any) -> bool:
+    step = Step(subject)
+    step.optimizer.get_unscaled_gradients([])
+    with pytest.raises(ValueError, match="No gradients"):
+        step.optimizer.apply_gradients([(None, step.variable)])
+    return step.read()[1] != 0
+
+
 def schedule_free_averages_begin_at_zero_in_fit(subject: Any) -> bool:
     if not hasattr(subject.kind.optimizers, "ScheduleFreeAdamW"):
         return subject.api == "keras3"
@@ -283,6 +308,8 @@ PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]]
     q6_keras_2_configs_cannot_be_read: (("keras3",), _always),
     q10_a_wrong_scale_is_accepted: (("keras3",), _always),
     generators_of_gradients_are_lost: (("keras3",), _always),
+    no_gradients_count_as_a_finite_step: (KERAS_2, lambda v: v < (2, 5)),
+    weights_do_not_restore_the_scale_of_an_unbuilt_optimizer: (("keras3",), _always),
     the_first_loss_after_a_restore_has_the_initial_scale: (("keras3",), _always),
     schedule_free_averages_begin_at_zero_in_fit: (("keras3",), _always),
 }
