@@ -148,7 +148,8 @@ def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
         return inherits(program, owner) or may_inherit(program, owner)
     if is_configuration(program, node) or not program.cached(_may_get_optimizers):
         return False
-    return any(_may_be_made(program, source) for source in sources_of(program, node))
+    sources = sources_of(program, node)  # none if it is `None` until another file sets it
+    return not sources or any(_may_be_made(program, source) for source in sources)
 
 
 def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
@@ -193,10 +194,6 @@ def is_written_for_keras_3(program: Program) -> bool:
 
     A flag or a function of another library with this name does not count.
     """
-    return program.cached(_calls_scale_loss)
-
-
-def _calls_scale_loss(program: Program) -> bool:
     return any(
         program.call_of(attribute) is not None and is_loss_scale_optimizer(program, attribute.value)
         for attribute in program.attributes("scale_loss")

@@ -23,6 +23,7 @@ __all__ = [
     "named_in_text",
     "names_assigned",
     "names_bound",
+    "reads_of",
     "tested_object",
 ]
 
@@ -162,3 +163,11 @@ def accesses(program: Program, names: Sequence[str]) -> Iterator[tuple[cst.Call,
             continue
         if name is not None and program.code(call.func) in _ACCESS:
             yield call, name
+
+
+def reads_of(program: Program, name: str) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """Each use of an attribute, as `x.name` or `getattr(x, "name")`, with `x`."""
+    for attribute in program.attributes(name):
+        yield attribute, attribute.value
+    for call, _ in accesses(program, [name]):
+        yield call, call.args[0].value

@@ -67,7 +67,7 @@ def _leaves_final(program: Program, reference: Reference) -> bool:
     call = program.call_of(reference.node)
     if call is not None and has_loss_scale(call) and not program.options.to_shim:
         return False
-    return reference.legacy.root != "tf_keras" and not is_written_for_keras_3(program)
+    return reference.legacy.root != "tf_keras" and not program.cached(is_written_for_keras_3)
 
 
 def _renamed_to_shim(program: Program, reference: Reference) -> Proposal:

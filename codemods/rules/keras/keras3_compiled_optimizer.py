@@ -46,16 +46,14 @@ def check(program: Program) -> Iterator[Proposal]:
         return
     found: list[cst.Attribute] = []
     for name in (*_METHODS, _SCALE):
-        for attribute in program.attributes(name):
-            is_call = program.call_of(attribute) is not None
-            if is_call is (name == _SCALE) or _is_guarded(program, attribute):
+        for read in program.attributes(name):
+            is_call = program.call_of(read) is not None
+            if is_call is (name == _SCALE) or program.is_stored(read) or _is_guarded(program, read):
                 continue  # LS302 reports calls of the scale
-            if program.is_stored(attribute):
+            if name == _SCALE and not _may_scale(program, read.value):
                 continue
-            if name == _SCALE and not _may_scale(program, attribute.value):
-                continue
-            if any(_is_compiled(program, one) for one in sources_of(program, attribute.value)):
-                found.append(attribute)
+            if any(_is_compiled(program, one) for one in sources_of(program, read.value)):
+                found.append(read)
     if found:
         names = ", ".join(dict.fromkeys(one.attr.value for one in found))
         symbol = f"LossScaleOptimizer.{found[0].attr.value}"

@@ -41,7 +41,8 @@ _SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _OF_OLDER = ("compute_gradients", "_compute_gradients")
 """Methods of older optimizers, which scale and unscale themselves; Keras 3 has none of them."""
 _STEPS = (*_SCALING, "apply_gradients", "minimize")
-_CLASSES = ("LossScaleOptimizer", "from_loss_scale")
+_NAME = "LossScaleOptimizer"
+_CLASSES = (_NAME, "from_loss_scale")
 _UNSCALED = (
     "these gradients are not scaled, but Keras 3 divides them by the scale: scale the loss "
     "(get_scaled_loss, then get_unscaled_gradients), or use optimizer.inner_optimizer"
@@ -62,17 +63,15 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports steps without scaling, tests for the methods, and overrides of them."""
     if not program.options.for_keras_3 and not program.options.to_shim:
         return
-    if not any(program.attributes(name) for name in (*_SCALING, *_OF_OLDER)):
+    is_scaled = any(program.attributes(name) for name in (*_SCALING, *_OF_OLDER))
+    if not is_scaled and not program.cached(is_written_for_keras_3):
         for attribute in program.attributes("apply_gradients"):
             call = program.call_of(attribute)
-            is_known = call is not None and is_loss_scale_optimizer(program, attribute.value)
-            if call is not None and is_known and not is_written_for_keras_3(program):
-                yield Proposal.report(
-                    call, "LS403", "LossScaleOptimizer.apply_gradients", _UNSCALED
-                )
+            if call is not None and is_loss_scale_optimizer(program, attribute.value):
+                yield Proposal.report(call, "LS403", f"{_NAME}.apply_gradients", _UNSCALED)
     for call, name in accesses(program, _SCALING):
         if not is_made_here(program, call.args[0].value) and not _makes_all(program):
-            yield Proposal.report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
+            yield Proposal.report(call, "LS404", f"{_NAME}.{name}", _LACKED)
     for scope in program.scopes.all:
         owner = scope.node
         if not isinstance(owner, cst.ClassDef):
@@ -87,9 +86,7 @@ def check(program: Program) -> Iterator[Proposal]:
         for attribute in program.attributes(name):
             is_own = isinstance(attribute.value, cst.Name) and attribute.value.value == "self"
             if program.is_stored(attribute) and not is_own:
-                yield Proposal.report(
-                    attribute, "LS405", f"LossScaleOptimizer.{name}", _overridden({name})
-                )
+                yield Proposal.report(attribute, "LS405", f"{_NAME}.{name}", _overridden({name}))
 
 
 def _makes_all(program: Program) -> bool:

@@ -40,14 +40,8 @@ _Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes Keras 3's methods, where the whole program is plain."""
     for attribute, edits in (program.cached(plain_loops) or {}).items():
-        yield Proposal(
-            node=attribute,
-            code="LS402",
-            symbol=f"LossScaleOptimizer.{attribute.attr.value}",
-            outcome=Safety.UNSAFE,
-            message=_MESSAGE,
-            edits=edits,
-        )
+        symbol = f"LossScaleOptimizer.{attribute.attr.value}"
+        yield Proposal(attribute, "LS402", symbol, Safety.UNSAFE, _MESSAGE, edits=edits)
 
 
 def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:

@@ -47,7 +47,7 @@ _MEMBER = "from TensorFlow 2.9 on, the public class of Keras 2 lacks most attrib
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's class on Keras 3, and says which places need it on Keras 2."""
-    if is_written_for_keras_3(program) or program.cached(plain_loops) is not None:
+    if program.cached(is_written_for_keras_3) or program.cached(plain_loops) is not None:
         return
     for reference in program.references_to("LS401"):
         call = program.call_of(reference.node)

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Group
-from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
+from ...resolve.classes import is_loss_scale_optimizer, is_made_here, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
-from ...resolve.mentions import names_assigned
+from ...resolve.mentions import names_assigned, reads_of
 from ...resolve.tree import last_name
 from ...resolve.values import bindings_of
 from ..rule import Program, Proposal, Rule, Safety
@@ -33,11 +33,9 @@ _OBJECT = (
     "if this is a Keras loss-scale optimizer, loss_scale is a tensor since TensorFlow 2.4, and no "
     "loss scale with methods: use the attributes of the optimizer"
 )
-_OF_LOSS_SCALES = frozenset(
-    [
-        "__call__", "_current_loss_scale", "_loss_scale_value", "_num_good_steps", "get_config",
-        "increment_period", "initial_loss_scale", "multiplier", "update",
-    ]
+_OF_LOSS_SCALES = (
+    "__call__", "_current_loss_scale", "_loss_scale_value", "_num_good_steps", "get_config",
+    "increment_period", "initial_loss_scale", "multiplier", "update",
 )  # fmt: skip
 
 _KEPT = (
@@ -45,8 +43,8 @@ _KEPT = (
     "tf.identity({}), or float(...) where it is read eagerly"
 )
 _KEEPING = (
-    cst.AnnAssign, cst.Assign, cst.Comparison, cst.ComparisonTarget, cst.DictElement, cst.Element,
-    cst.NamedExpr,
+    cst.AnnAssign, cst.Assign, cst.BaseComp, cst.Comparison, cst.ComparisonTarget, cst.DictElement,
+    cst.Element, cst.Lambda, cst.NamedExpr, cst.Return, cst.Yield,
 )  # fmt: skip
 _COLLECTING = (
     "add", "append", "dict", "eval", "get_value", "insert", "put", "setdefault", "update",
@@ -57,30 +55,29 @@ _KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
-    for attribute in program.attributes("loss_scale"):
-        if depends_on_version(program, attribute) or _has_other_form(program, attribute):
+    for read, owner in reads_of(program, "loss_scale"):
+        if depends_on_version(program, read) or _has_other_form(program, read):
             continue  # right as it is: the branch for each version has its own form
-        call = program.call_of(attribute)
+        call = program.call_of(read)
         if call is None or call.args:
-            if _is_used_as_loss_scale(program, attribute) and may_be_loss_scale_optimizer(
-                program, attribute.value
-            ):
-                yield Proposal.report(attribute, "LS302", _SYMBOL, _OBJECT)
-        elif _is_plain(program, call) and is_loss_scale_optimizer(program, attribute.value):
+            is_used = _is_used_as_loss_scale(program, read)
+            if is_used and may_be_loss_scale_optimizer(program, owner):
+                yield Proposal.report(read, "LS302", _SYMBOL, _OBJECT)
+        elif _is_plain(program, call) and is_loss_scale_optimizer(program, owner):
             if program.options.to_shim and _is_kept(program, call):
-                yield Proposal.report(call, "LS302", _SYMBOL, _KEPT.format(program.code(attribute)))
+                yield Proposal.report(call, "LS302", _SYMBOL, _KEPT.format(program.code(read)))
                 continue
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
             yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
-        elif may_be_loss_scale_optimizer(program, attribute.value):
+        elif is_made_here(program, owner) or may_be_loss_scale_optimizer(program, owner):
             yield Proposal.report(call, "LS302", _SYMBOL, _PERHAPS)
 
 
-def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
+def _has_other_form(program: Program, read: cst.CSTNode) -> bool:
     """Whether a handler or a test around a place has the form of the other versions, too."""
-    below: cst.CSTNode = attribute
-    for above in program.ancestors(attribute):
+    below = read
+    for above in program.ancestors(read):
         if isinstance(above, cst.Try) and below is above.body:
             return any("loss_scale" in program.code(one.body) for one in above.handlers)
         if isinstance(above, (cst.If, cst.IfExp)) and "callable(" in program.code(above.test):
@@ -89,17 +86,17 @@ def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
     return False
 
 
-def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
+def _is_used_as_loss_scale(program: Program, read: cst.CSTNode) -> bool:
     """Whether a value is read or called as an object, directly or under the name it is bound to.
 
     Examples are `optimizer.loss_scale.update(grads)`, and `scale = optimizer.loss_scale; scale()`.
     """
-    names = names_assigned(program, attribute)
+    names = names_assigned(program, read)
     loads = [one for one in program.scopes.loads if one.value in names]
-    reads = [one for one in loads if any(b.value is attribute for b in bindings_of(program, one))]
-    return any(program.call_of(read) is not None for read in reads) or any(
+    loads = [one for one in loads if any(b.value is read for b in bindings_of(program, one))]
+    return any(program.call_of(load) is not None for load in loads) or any(
         _member(program, place) in _OF_LOSS_SCALES or _asks_kind(program, place)
-        for place in [attribute, *reads]
+        for place in [read, *loads]
     )
 
 

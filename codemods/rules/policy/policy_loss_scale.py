@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Group
-from ...resolve.mentions import accesses
+from ...resolve.mentions import reads_of
 from ...resolve.tree import last_name
 from ...resolve.values import sources_of
 from ..rule import Program, Proposal, Rule
@@ -32,20 +32,12 @@ def check(program: Program) -> Iterator[Proposal]:
         return
     policies = [one.legacy for one in program.references if one.legacy.is_policy]
     is_experimental = any(legacy.rule for legacy in policies)
-    for node, receiver in _reads(program) if policies else ():
+    for node, receiver in reads_of(program, "loss_scale") if policies else ():
         is_certain = _is_policy(program, receiver)
         if is_certain or (is_experimental and "policy" in last_name(receiver).lower()):
             if is_experimental and not program.goes_to_shim(Group.POLICIES):
                 yield Proposal.place_needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
             yield Proposal.report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
-
-
-def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
-    """Each use of the attribute, with the object that it belongs to."""
-    for attribute in program.attributes("loss_scale"):
-        yield attribute, attribute.value
-    for call, _ in accesses(program, ["loss_scale"]):
-        yield call, call.args[0].value
 
 
 def _is_policy(program: Program, node: cst.BaseExpression) -> bool:

@@ -127,6 +127,9 @@ EXAMPLES = {
           opt = LossScaleOptimizer(opt, "dynamic")
           before = opt.loss_scale()
           after = opt.loss_scale() if is_dynamic else 1.0
+          scales = [opt.loss_scale() for _ in range(2)]
+          def now():
+              return opt.loss_scale()
 
         # reported for the shim where a function keeps the value
         > manual, --to shim: tf.identity(opt.loss_scale)
@@ -141,6 +144,13 @@ EXAMPLES = {
           from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
           opt = LossScaleOptimizer(opt)
           print(hasattr(opt.loss_scale, "multiplier"))
+
+        # a loss scale that getattr reads
+          import tensorflow as tf
+          from tensorflow.keras.mixed_precision import LossScaleOptimizer
+          opt = LossScaleOptimizer(opt)
+        - print(getattr(opt, "loss_scale")())
+        + print(getattr(opt, "loss_scale"))
 
         # not where each version has its own form
           import tensorflow as tf

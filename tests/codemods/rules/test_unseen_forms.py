@@ -202,7 +202,7 @@ def test_loss_scale_call_of_a_subclass_itself(options):
     source = textwrap.dedent("""
         class Logged(mp.LossScaleOptimizer):
             def log(self):
-                return self.loss_scale()
+                print(self.loss_scale())
         """)
     result = transformed(HEAD + source, options)
     assert [one.applied for one in result.findings if one.code == "LS302"] == [True]
