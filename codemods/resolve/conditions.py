@@ -15,16 +15,17 @@ import libcst as cst
 from .legacy_symbols import is_of_shim, root_of
 from .program import Program
 from .scopes import Binding
-from .tree import root_name, walk
-from .values import bindings_of, sources_of
+from .tree import last_name, root_name, string_of, walk
+from .values import bindings_of
 
 __all__ = ["asks_version"]
 
-_VERSIONS = frozenset(
-    ["__version__", "VERSION", "version", "version.VERSION", "version.GIT_VERSION"]
-)
-_ASKING = ("hasattr", "getattr", "dir")
-"""The functions that tell what a module has."""
+_VERSIONS = (
+    "__version__", "VERSION", "keras.__version__", "version", "version.GIT_VERSION",
+    "version.VERSION",
+)  # fmt: skip
+_ASKING, _INSTALLED = ("hasattr", "getattr", "dir"), ("get_distribution", "version")
+"""The functions that tell what a module has, and which version of a distribution is installed."""
 _FLAG = re.compile(
     r"(?:^|_)(?:tf|tensorflow)_?v?[12](?:_|\b|\d)|(?:tf|tensorflow).*version|version.*(?:tf|tensorflow)"
     r"|(?:prev|old|new|legacy|below|before)_tf",
@@ -59,7 +60,9 @@ def _asks(program: Program, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
 
 
 def _asks_module(program: Program, call: cst.Call) -> bool:
-    """Whether a call is `hasattr(module, ...)` or the like, of a module of TensorFlow."""
+    """Whether a call is `hasattr(module, ...)` or the like, or `version("tensorflow")`."""
+    if call.args and last_name(call.func) in _INSTALLED:
+        return (string_of(call.args[0].value) or "").startswith("tensorflow")
     if not call.args or not isinstance(call.func, cst.Name) or call.func.value not in _ASKING:
         return False
     paths = program.paths_of(call.args[0].value)
@@ -74,15 +77,18 @@ def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode])
         return True
     if paths and all(root or is_of_shim(path) for root, path in zip(roots, paths)):
         return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
-    if isinstance(node, cst.Attribute):
-        parts = [one for one in sources_of(program, node) if one is not node]
+    name = program.code(node)
+    parts: list[cst.CSTNode] = []
+    bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
+    if isinstance(node, cst.Attribute):  # of any object: most names have one meaning in a file
         name = node.attr.value
-    else:
-        bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
-        if any(_is_set_by_import(program, one) for one in bindings):
-            return True
-        parts = [part for one in bindings for part in _deciding(program, one)]
-        name = program.code(node)
+        classes = [one for one in program.scopes.all if one.kind == "class"]
+        bindings = [one for owner in classes for one in owner.bindings.get(name, ())]
+        stores = filter(program.is_stored, program.attributes(name))
+        parts = [value for store in stores for value in _assigned(program, store)]
+    if any(_is_set_by_import(program, one) for one in bindings):
+        return True
+    parts += [part for one in bindings for part in _deciding(program, one)]
     return any(_asks(program, one, seen) for one in parts) if parts else bool(_FLAG.search(name))
 
 
@@ -106,10 +112,7 @@ def _imports_tensorflow(node: cst.CSTNode) -> bool:
 
 
 def _deciding(program: Program, binding: Binding) -> Iterator[cst.CSTNode]:
-    """What a name is made of: its value, or what a function returns and its conditions.
-
-    For `major, minor = ...`, it is what both are made of.
-    """
+    """What a name is made of: its value, or what a function returns and its conditions."""
     if binding.value is not None:
         yield binding.value
     elif isinstance(binding.node, cst.FunctionDef):
@@ -119,8 +122,13 @@ def _deciding(program: Program, binding: Binding) -> Iterator[cst.CSTNode]:
             elif isinstance(one, cst.If):
                 yield one.test
     else:
-        for above in program.ancestors(binding.node):
-            if isinstance(above, cst.Assign):
-                yield above.value
-            if not isinstance(above, (cst.AssignTarget, cst.Tuple, cst.List, cst.Element)):
-                return
+        yield from _assigned(program, binding.node)
+
+
+def _assigned(program: Program, target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The value of an assignment; for `major, minor = ...`, what both are made of."""
+    for above in program.ancestors(target):
+        if isinstance(above, (cst.Assign, cst.AnnAssign)) and above.value is not None:
+            yield above.value
+        if not isinstance(above, (cst.AssignTarget, cst.Tuple, cst.List, cst.Element)):
+            return

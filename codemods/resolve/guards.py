@@ -89,6 +89,11 @@ def _guards_around(
             others = [one for one in (above.body, above.orelse) if one and one is not below]
             if asks_version(program, above.test):
                 yield _Guard(below, tuple(others or _following(program, above)))
+        elif isinstance(above, cst.BooleanOperation) and isinstance(above.operator, cst.And):
+            up = program.parents.get(above)
+            rest = (up.right,) if isinstance(up, cst.BooleanOperation) else ()
+            if below is above.right and asks_version(program, above.left):
+                yield _Guard(below, rest)  # of `old and legacy or current`
         elif isinstance(above, cst.Try) and tried is not None:
             yield from _tried(program, tried, above, below)
         yield from _after_exit(program, below)

@@ -20,8 +20,8 @@ from ..rule import Program, Proposal, Rule
 __all__ = ["RULE"]
 
 _REMOVABLE = (
-    "removable: another branch already uses the current API; remove this branch and the test when "
-    "TensorFlow below 2.4 is no longer supported"
+    "removable: another branch already uses the current API; when TensorFlow below 2.4 is no "
+    "longer supported, remove this branch and the test, then migrate again"
 )
 _DEAD = (
     "after the upgrade this branch may not be taken, and then nothing here scales the loss: write "

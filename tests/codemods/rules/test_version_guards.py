@@ -23,6 +23,9 @@ from packaging import version
 from . import compat
 from .compat import IS_TF_2_3
 
+env = compat.Env()
+env.minor = int(tf.__version__.split(".")[1])
+
 """
 
 
@@ -40,6 +43,9 @@ CONDITIONS = [
     "tf.__version__.startswith('2.3')",
     "tf.__version__.startswith('1.')",
     "gpu and tf.__version__ < '2.2'",
+    "env.minor < 4",
+    "tf.keras.__version__ < '2.4'",
+    "importlib.metadata.version('tensorflow') < '2.4'",
     "IS_TF_2_3",
     "hasattr(tf.keras.mixed_precision, 'experimental')",
     "gpu and hasattr(tf.keras.mixed_precision, 'experimental')",
