@@ -272,9 +272,8 @@ class Places:
         module, _, name = binding.path.rpartition(".")
         known = root_of(binding.path) is not None or _foreign(frozenset([binding.path]))
         if name in DISTINCTIVE and not known:
-            self.unclear.append(
-                Unclear(binding.node, binding.scope, name, "re-export", module or ".")
-            )
+            through = module if module.strip(".") else f"{module}."  # of `from .. import name`
+            self.unclear.append(Unclear(binding.node, binding.scope, name, "re-export", through))
 
 
 def _first_name(node: cst.CSTNode) -> Optional[cst.Name]:

@@ -193,8 +193,8 @@ class ReExports:
         """Whether what a path means is bound in a module, and right after its rewrite."""
         parts = path.split(".")
         for end in range(len(parts) - 1, 0, -1):
-            head = ".".join(parts[:end])
-            module = self._modules.find(head, file) if head.strip(".") or end > 1 else None
+            head = ".".join(parts[:end]) if any(parts[:end]) else "." * end
+            module = self._modules.find(head, file)
             if module is not None:
                 bound = self._facts.get(module, FileFacts()).bound.get(parts[end], ())
                 rest = parts[end + 1 :]

@@ -38,8 +38,8 @@ _MESSAGES = {
     "star": "names from `import *` ({0}) are not resolved: import them by name, then migrate again",
     "call": "`{0}` cannot be resolved statically: import {1} by name, then migrate again",
     "re-export": (
-        "{1} from `{0}`: if it is TensorFlow's, import it from there by name, then migrate again; "
-        "otherwise silence this line (# lossscale: ignore[LS903])"
+        "{1} from `{0}`: if it is TensorFlow's, import it from TensorFlow here, then migrate "
+        "again; otherwise silence this line (# lossscale: ignore[LS903])"
     ),
     "several": "this name can mean {0}: use different names, then migrate again",
 }

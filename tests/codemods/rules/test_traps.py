@@ -115,7 +115,7 @@ LEFT = examples("""
       loaded.keras.mixed_precision.experimental.set_policy("mixed_float16")
 
     # a policy through a module of the project
-    > manual: import it from there
+    > manual: import it from TensorFlow
       from .compat import tf
 
       tf.keras.mixed_precision.experimental.set_policy("mixed_float16")

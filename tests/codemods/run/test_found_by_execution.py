@@ -142,6 +142,17 @@ def test_function_that_another_file_reads_from_the_file_that_imports_it(command_
     assert is_moved or name in result.sources["compat.py"]
 
 
+def test_name_that_a_package_re_exports_is_not_reported(command_line):
+    files = {
+        "amp/wrap.py": f"from tensorflow{MP[2:]} import LossScaleOptimizer\n",
+        "amp/__init__.py": "from .wrap import LossScaleOptimizer\n",
+        "amp/loop.py": "from . import LossScaleOptimizer\n\nLossScaleOptimizer(opt, 8)\n",
+        "amp/steps/one.py": "from .. import LossScaleOptimizer\n\nLossScaleOptimizer(opt, 8)\n",
+    }
+    result = migrate(command_line, files, "--to", "shim")
+    assert result.findings == ["amp/wrap.py:1 LS301 safe"]
+
+
 @pytest.mark.parametrize(
     ("main", "line"),
     [
