@@ -64,7 +64,7 @@ _OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "re
 _NAMING = ("delattr", "getattr", "object", "setattr")
 """Functions that name an attribute by a string, such as `mock.patch.object`."""
 _IMPORTING = ("import_module", "__import__")
-_WORDS = ("mixed_precision", "Shard", "tpu")
+_WORDS = ("LossScale", "mixed_precision", "Shard", "tpu")
 """One of them is in every legacy path."""
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"

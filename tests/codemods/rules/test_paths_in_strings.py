@@ -41,6 +41,7 @@ REPORTED = {
     ),
     "run later": f"CODE = 'from {EXPERIMENTAL} import Policy'",
     "locate": f"pydoc.locate('{EXPERIMENTAL}.Policy')",
+    "locate a loss scale": "pydoc.locate('tensorflow.train.experimental.DynamicLossScale')",
     "an entry point": f"load('{EXPERIMENTAL}:Policy')",
     "getattr": "getattr(tf.keras.mixed_precision, 'experimental').set_policy('float32')",
     "getattr with a default": "getattr(tf.keras.mixed_precision, 'experimental', None)",
