@@ -42,7 +42,7 @@ _MAKERS = frozenset([_CLASS, _REWRITE, "from_loss_scale"])
 _CONFIGURATIONS = re.compile(r"conf|cfg|param|flag|arg|option|setting", re.IGNORECASE)
 """Parts of the names of objects that hold a loss scale as a setting."""
 _UNWRAPPED = ("inner_optimizer", "_optimizer")
-_DEPTH = 4
+_FROM_CONFIG = ("optimizers.deserialize", "optimizers.get")
 
 
 class Kind(enum.Enum):
@@ -118,7 +118,7 @@ def inherits(program: Program, owner: Optional[cst.ClassDef]) -> bool:
 
 
 def _outer_classes(
-    program: Program, node: cst.BaseExpression, depth: int = _DEPTH
+    program: Program, node: cst.BaseExpression, depth: int = 4
 ) -> list[cst.BaseExpression]:
     """The class that `node` names; for one of the program, the other ones that it inherits from."""
     own = class_named(program, node)
@@ -167,7 +167,7 @@ def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
         return True
     if class_named(program, source.func) is not None:
         return False
-    paths = program.paths_of(source.func)
+    paths = [one for one in program.paths_of(source.func) if not one.endswith(_FROM_CONFIG)]
     if any(path.partition(".")[0] in LOOK_ALIKES - {"tf_lossscale"} for path in paths):
         return any(path.endswith(".DistributedOptimizer") for path in paths)  # wraps any optimizer
     return not any(root_of(path) is not None or is_of_shim(path) for path in paths)

@@ -31,6 +31,7 @@ NOT_KNOWN = {
     "bound again": "opt = {m}\nopt = build(opt)\n",
     "of a loop": "made = {m}\nfor opt in build.all():\n    pass\n",
     "an attribute": "made = {m}\nopt = build.optimizer\n",
+    "of a configuration": "made = {m}\nopt = tf.keras.optimizers.deserialize(build.config)\n",
     "set by another file": "made = {m}\nopt = None\n",
     "replaced by another file": "made = {m}\nopt = tf.keras.optimizers.SGD()\n",
     "of a function that may return another": (
