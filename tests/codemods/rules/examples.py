@@ -7,14 +7,6 @@ from tf_lossscale_codemods.rules.rule import Example, Rule, examples
 
 EXAMPLES = {
     "contrib-classes": examples("""
-        # FixedLossScale with --unsafe
-        > unsafe, --unsafe: NaN
-          import tensorflow as tf
-        - scale = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
-        - o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=scale)
-        + scale = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
-        + o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=scale)
-
         # unsafe where both classes use the same numbers
         > unsafe, --unsafe: checkpoints
           import tensorflow.compat.v1 as tf
@@ -58,36 +50,12 @@ EXAMPLES = {
         + first = from_loss_scale(first, scale)
         + second = from_loss_scale(second, scale)
 
-        # at run time where a loss scale of the program's own is passed
-        > safe: at run time
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-        - class Halving(tf.mixed_precision.experimental.DynamicLossScale):
-        + class Halving(tf.compat.v1.mixed_precision.DynamicLossScale):
-              def update(self, grads):
-                  return super().update(grads)
-
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, Halving())
-        + opt = tfls.keras.mixed_precision.from_loss_scale(opt, Halving())
-
         # at run time where the loss scale is None
         > safe: at run time
         - import tensorflow as tf
         + import tf_lossscale as tfls
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
         + opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
-
-        # one loss scale for every optimizer of a loop
-        > safe: at run time
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-        - prec = tf.keras.mixed_precision.experimental
-        - scale = tf.mixed_precision.experimental.DynamicLossScale(8)
-        + prec = tfls.keras.mixed_precision
-        + scale = tf.compat.v1.mixed_precision.DynamicLossScale(8)
-          for opt in optimizers:
-        -     wrapped.append(prec.LossScaleOptimizer(opt, scale))
-        +     wrapped.append(prec.from_loss_scale(opt, scale))
 
         # arguments of both classes
         > safe: go to the shim
@@ -105,22 +73,8 @@ EXAMPLES = {
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
           if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
               scale = True
-
-        # starred arguments that may contain the loss scale
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
-        + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
         """),
     "keras-loss-scale-call": examples("""
-        # an optimizer that from_config makes
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-        - opt = tf.keras.mixed_precision.LossScaleOptimizer.from_config(config)
-        - print(opt.loss_scale())
-        + opt = tfls.keras.mixed_precision.LossScaleOptimizer.from_config(config)
-        + print(opt.loss_scale)
-
         # reported for the shim where the value is kept
         > manual, --to shim: tf.identity(opt.loss_scale)
           from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
@@ -184,15 +138,6 @@ EXAMPLES = {
           scale = opt.loss_scale(  # now
           )
           scales = [opt.loss_scale()for _ in range(2)]
-
-        # of a parameter, under an isinstance check
-        > manual, --to shim
-          import tensorflow as tf
-          from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-          def _log(opt):
-              return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
-
-          _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
         """),
     "keras-final-loss-scale-optimizer": examples("""
         # not a Keras 3 initial scale by position
@@ -215,30 +160,6 @@ EXAMPLES = {
           opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
           with tf.GradientTape() as tape:
               loss = opt.scale_loss(loss_of(model(x), y))
-
-        # not tf_keras for the shim, either
-        > --to shim
-          from tf_keras.mixed_precision import LossScaleOptimizer
-          opt = LossScaleOptimizer(opt)
-        """),
-    "cross-shard": examples("""
-        # compat.v1 stays in the paths of the shim, but for contrib below it
-        > --to shim
-        - import tensorflow.compat.v1 as tf
-        + import tf_lossscale as tfls
-        - opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
-        - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-        - scale = tf.train.experimental.DynamicLossScale(8)
-        + opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
-        + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
-        + scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
-
-        # a path that never existed in TensorFlow
-        > safe: never existed
-          import tensorflow.compat.v1 as tf
-        - import tensorflow.compat.v1.estimator as tf_estimator
-        - optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
-        + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
         """),
     "policies": examples("""
         # an import that other files may read
@@ -266,25 +187,12 @@ EXAMPLES = {
         - tf.keras.mixed_precision.experimental.set_policy(None)
         + tf.keras.mixed_precision.set_global_policy(None)
 
-        # a name that never existed in TensorFlow
-        > safe: never existed
-          from tensorflow.keras import mixed_precision
-        - mixed_precision.set_policy("mixed_float16")
-        + mixed_precision.set_global_policy("mixed_float16")
-
         # reported where None meant no scaling
         > manual: None
         - from tensorflow.keras.mixed_precision.experimental import Policy
         + from tf_lossscale.keras.mixed_precision.experimental import Policy
           policy = Policy("mixed_float16", loss_scale=None)
           other = Policy("float32")
-
-        # a test of the class
-        > --unsafe: go to the shim
-        - from tensorflow.keras.mixed_precision.experimental import Policy
-        + from tf_lossscale.keras.mixed_precision.experimental import Policy
-          def is_mixed(layer):
-              return isinstance(layer.dtype_policy, Policy)
         """),
     "policy-loss-scale": examples("""
         # a read of the experimental policy's loss scale keeps the policies on the shim
@@ -293,11 +201,6 @@ EXAMPLES = {
         + from tf_lossscale.keras.mixed_precision import experimental as prec
           prec.set_policy("mixed_float16")
           print(prec.global_policy().loss_scale)
-
-        # not for the shim, whose policies have a loss scale
-        > --to shim
-          from tf_lossscale.keras.mixed_precision import experimental
-          print(experimental.global_policy().loss_scale)
         """),
     "unclear-origin": examples("""
         # another library's class in the other branch
@@ -320,13 +223,6 @@ EXAMPLES = {
           from compat import mp
           print(type(opt) is mp.LossScaleOptimizer)
 
-        # several names through one module
-        > manual: `CrossShardOptimizer` and `DynamicLossScale` from `lingvo.compat`
-          from lingvo import compat as tf
-          y = tf.tpu.cross_replica_sum(x)
-          opt = tf.tpu.CrossShardOptimizer(opt)
-          scale = tf.train.experimental.DynamicLossScale()
-
         # modules that are kept in attributes and tables
         > manual: cannot be resolved
           import tensorflow as tf
@@ -344,28 +240,8 @@ EXAMPLES = {
           class Trainer:
               def wrap(self, opt):
                   return self.LossScaleOptimizer(opt)
-
-        # not where both meanings are the same symbol
-          try:
-              import tensorflow.compat.v1 as tf
-          except ImportError:
-              import tensorflow as tf
-
-          scale = tf.compat.v1.mixed_precision.DynamicLossScale()
         """),
     "keras3-plain-loop": examples("""
-        # a clipped loop stays on the shim's class
-        > --keras 3, --unsafe
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-        - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-          with tf.GradientTape() as tape:
-              loss = opt.get_scaled_loss(model(x))
-          grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-          grads, _ = tf.clip_by_global_norm(grads, 1.0)
-          opt.apply_gradients(zip(grads, model.variables))
-
         # not where a part of the step is conditional
         > --keras 3, --unsafe: LossScaleOptimizer
           import tensorflow as tf
@@ -425,12 +301,6 @@ EXAMPLES = {
           base_optimizer.momentum = 0.3
           getattr(optimizer, "inner_optimizer", optimizer).momentum = 0.2
 
-        # not an unwrapped parameter
-          import tensorflow as tf
-          def wrapped(optimizer):
-              optimizer.momentum = 0.5
-              return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
-
         # an optimizer that a property returns
         > safe: when it is set
         - import tensorflow as tf
@@ -447,17 +317,6 @@ EXAMPLES = {
               def cool(self):
                   self.opt.momentum = 0.5
 
-        # not the optimizers of tf_keras, which have never passed it on
-          import tf_keras
-          opt = tf_keras.mixed_precision.LossScaleOptimizer(tf_keras.optimizers.SGD(0.1))
-          opt.momentum = 0.5
-
-        # not an attribute of self
-          from tensorflow.keras.mixed_precision import LossScaleOptimizer
-          class Wrapper:
-              def lr(self):
-                  return self._optimizer.lr
-
         # on the shim where the program reads a config
         > safe: go to the shim
         - import tensorflow as tf
@@ -466,19 +325,6 @@ EXAMPLES = {
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
           print(opt.get_config()["loss_scale"])
         """),
-    "version-guard": examples("""
-        # a name that the old branch uses keeps its arguments
-        > manual: removable
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-        - LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-        + LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-
-          if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-              opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-          else:
-              opt = LossScaleOptimizer(opt, "dynamic")
-        """),
     "namespace-as-value": examples("""
         # a module below a name that is not always TensorFlow's
         > manual: this name can mean
@@ -486,14 +332,6 @@ EXAMPLES = {
           import other
           K = tf.keras.mixed_precision if flag else other
           use(K.experimental)
-
-        # a name of the module that is replaced
-          from unittest import mock
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-        - with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
-        + with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
-              pass
 
         # the names in a module that loads them on first use
         > manual: use dir and getattr
@@ -517,13 +355,6 @@ EXAMPLES = {
           from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
           manager = FixedLossScaleManager(128)
           scale = graph.get_tensor_by_name("tower/loss_scale:0")
-
-        # a fetch of the value that a variable of TensorFlow 1 is read as
-        > manual: fetch the tensor
-          import tensorflow as tf
-          from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-          manager = FixedLossScaleManager(128)
-          scale = graph.get_tensor_by_name("tower/loss_scale/read:0")
         """),
     "keras3-compiled-optimizer": examples("""
         # not the optimizer of a checkpoint
@@ -535,17 +366,6 @@ EXAMPLES = {
 
               def scaled(self, loss):
                   return self.saved.optimizer.get_scaled_loss(loss)
-
-        # not where the optimizer is always wrapped before compile
-        > --keras 3
-          import tensorflow as tf
-          from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-          class Scaled(tf.keras.Model):
-              def train_step(self, data):
-                  return self.optimizer.get_scaled_loss(self.loss_of(data))
-
-          model = Scaled()
-          model.compile(LossScaleOptimizer(tf.keras.optimizers.SGD()))
 
         # the loss scale of a compiled model
         > manual, --keras 3: no loss_scale
@@ -572,20 +392,6 @@ EXAMPLES = {
               if hasattr(optimizer, "get_scaled_loss"):
                   return optimizer.get_scaled_loss(loss)
               return loss
-
-        # not beside scale_loss of the optimizer
-        > --keras 3
-          import tf_lossscale as tfls
-          opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-          loss = opt.scale_loss(loss)
-          opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-
-        # on Keras 2, where fit calls it
-        - from tensorflow.keras.mixed_precision import LossScaleOptimizer
-        + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-          class Logging(LossScaleOptimizer):
-              def get_scaled_loss(self, loss):
-                  return super().get_scaled_loss(loss)
         """),
     "v1-loss-scales": examples("""
         # on the shim where one of several optimizers is Keras's
@@ -599,43 +405,7 @@ EXAMPLES = {
         -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
 
-        # on the shim where the optimizer is a parameter
-        > safe: cannot be determined
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-          def wrap(optimizer):
-        -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-        +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
 
-        # called only for its side effect
-          import tensorflow as tf
-          class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-              pass
-
-        - dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
-        -     LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
-        + dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
-        +     LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
-          )
-
-        # an annotation under TYPE_CHECKING
-        > --to shim
-          from typing import TYPE_CHECKING
-          if TYPE_CHECKING:
-        -     from tensorflow.python.training.experimental.loss_scale import LossScale
-        +     from tf_lossscale.train.experimental import LossScale
-
-          def update(scale: 'LossScale'):
-              scale.update([])
-        """),
-    "gradients-past-optimizer": examples("""
-        # not with a cross-shard optimizer, which sums the gradients on purpose
-        > safe: needs a TPU
-          import tensorflow.compat.v1 as tf
-          def train(opt, loss, variables):
-              opt = tf.tpu.CrossShardOptimizer(opt)
-              gradients = tf.gradients(loss, variables)
-              return opt.apply_gradients(zip(gradients, variables))
         """),
 }
 

@@ -131,14 +131,6 @@ FROM_SHIM = examples("""
 
       opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
 
-    # stays where its module is passed on
-    > safe
-      import tf_lossscale as tfls
-
-      mp = tfls.keras.mixed_precision.experimental
-      setup(mp)
-      mp.set_policy('mixed_float16')
-
     # stays where it has a subclass
     > safe: stays on the shim; a subclass inherits
       import tf_lossscale as tfls
@@ -165,12 +157,6 @@ FROM_SHIM = examples("""
 
       opt = LossScaleOptimizer(opt)
 
-    # the shim's final class stays for Keras 3
-    > --keras 3
-      from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
-      opt = LossScaleOptimizer(opt)
-
     # the shim's final class stays on the shim
     > --to shim
       from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
@@ -193,10 +179,6 @@ FROM_SHIM = examples("""
     + manager = mp.FixedLossScale(8)
     + opt = mp.MixedPrecisionLossScaleOptimizer(opt, manager)
 
-    # modules that stay
-      from tf_lossscale.contrib import mixed_precision as _mp
-      import tf_lossscale as tfls; setup(tfls.contrib.mixed_precision)
-
     # a star import that does not stay
     > manual: names from `import *`
       from tf_lossscale.keras.mixed_precision.experimental import *
@@ -210,16 +192,6 @@ FROM_SHIM = examples("""
 
       opt = LossScaleOptimizer(opt, 8)
 
-    # a guard that chooses the shim's class below 2.4
-    > manual
-      import tensorflow as tf
-      import tf_lossscale as tfls
-
-      if tf.__version__ < "2.4":
-          opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
-      else:
-          opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
-
     # both sides of a choice
       import tensorflow as tf
     - import tf_lossscale as tfls
@@ -228,13 +200,6 @@ FROM_SHIM = examples("""
     - o = m.LossScaleOptimizer(o, 8) if a else m.LossScaleOptimizer(o, "dynamic")
     + m = tf.keras.mixed_precision
     + o = m.LossScaleOptimizer(o, dynamic=False, initial_scale=8) if a else m.LossScaleOptimizer(o)
-
-    # from a module
-    - from tf_lossscale.keras.mixed_precision import experimental as mp
-    + from tensorflow.keras import mixed_precision as mp
-
-    - mp.set_policy("mixed_float16")
-    + mp.set_global_policy("mixed_float16")
 
     # one of two imports goes
     - import tf_lossscale as tfls
@@ -251,13 +216,6 @@ FROM_SHIM = examples("""
       manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
     - scale = tfls.train.experimental.FixedLossScale(8)
     + scale = tf.compat.v1.mixed_precision.FixedLossScale(8)
-
-    # a dotted import
-    - import tf_lossscale.keras.mixed_precision.experimental
-    + import tensorflow as tf
-
-    - tf_lossscale.keras.mixed_precision.experimental.set_policy("mixed_float16")
-    + tf.keras.mixed_precision.set_global_policy("mixed_float16")
     """)
 
 
