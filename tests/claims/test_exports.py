@@ -1,4 +1,4 @@
-"""Modules export what is public and nothing else, and type checkers see it as Python does."""
+"""Type checkers see the public names as Python does, and modules keep their private names."""
 
 import ast
 import contextlib
@@ -9,7 +9,6 @@ import subprocess
 import sys
 from typing import List
 
-import pytest
 from documents import ROOT, files, name_of
 
 import tf_lossscale
@@ -20,64 +19,6 @@ MODULES = [
     for each in files(".py")
     if name_of(each).startswith(("tf_lossscale/", "codemods/"))
 ]
-ENTRY_POINTS = ("__main__.py",)
-
-
-def wrong_exports(source: str) -> List[str]:
-    """What is wrong with `__all__` of a module; empty for one that is a docstring only."""
-    tree = ast.parse(source)
-    if len(tree.body) <= 1:
-        return []
-    exported, bound = None, set()
-    for node in tree.body:
-        for each in _bindings(node):
-            bound.add(each)
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            exported = ast.literal_eval(node.value)
-    if exported is None:
-        # A namespace has what `attach` returns; the tests of the shim look at its names.
-        return [] if "__all__" in bound else ["has no __all__"]
-    wrong = [f"exports {name}, which it has not" for name in exported if name not in bound]
-    private = (name for name in exported if name.startswith("_") and name != "__version__")
-    wrong += [f"exports the private {name}" for name in private]
-    wrong += ["exports a name twice"] if len(set(exported)) < len(exported) else []
-    return wrong
-
-
-def _bindings(node: ast.AST) -> List[str]:
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-    found = [
-        each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    ]
-    for body in ("body", "orelse", "finalbody", "handlers"):
-        for each in getattr(node, body, []):
-            found += _bindings(each)
-    return found
-
-
-def test_a_module_exports_public_names_that_it_has():
-    assert len(MODULES) > 100
-    for module in MODULES:
-        if not module.endswith(ENTRY_POINTS):
-            assert wrong_exports((ROOT / module).read_text(encoding="utf-8")) == [], module
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        '"""A module."""\nx = 1\n',
-        '"""A module."""\n__all__ = ["y"]\nx = 1\n',
-        '"""A module."""\n__all__ = ["_x"]\n_x = 1\n',
-        '"""A module."""\n__all__ = ["x", "x"]\nx = 1\n',
-    ],
-)
-def test_wrong_exports_are_found(source):
-    assert wrong_exports(source)
 
 
 def attributes(names: List[str]) -> str:

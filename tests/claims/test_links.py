@@ -45,12 +45,6 @@ def test_every_link_leads_somewhere():
     assert wrong_links(markdown()) == []
 
 
-def test_there_are_links_and_anchors_to_check():
-    links = [match[1] for text in markdown() for match in _LINK.finditer(prose(text))]
-    assert len(links) > 100
-    assert len([link for link in links if "#" in link]) > 20
-
-
 @pytest.mark.parametrize(
     "link",
     [
@@ -64,10 +58,3 @@ def test_there_are_links_and_anchors_to_check():
 def test_a_link_that_leads_nowhere_is_found(link):
     text = Text("docs/made-up.md", 1, f"# Made up\n\nsee [that]({link})\n")
     assert [each.split(": ")[0] for each in wrong_links([text])] == ["docs/made-up.md:3"]
-
-
-@pytest.mark.parametrize(
-    "link", ["migrate.md#exit-status", "#made-up", "../README.md", "api/contrib.tpu.md"]
-)
-def test_a_link_that_leads_somewhere_is_let_through(link):
-    assert wrong_links([Text("docs/made-up.md", 1, f"# Made up\n\nsee [that]({link})\n")]) == []

@@ -235,13 +235,6 @@ def test_every_environment_variable_that_is_named_is_read():
     assert wrong_variables(everything()) == []
 
 
-def test_no_two_test_files_have_one_name():
-    """Outside of packages pytest imports them by their names alone."""
-    tests = [path for path in files(".py") if path.name.startswith("test_")]
-    names = [path.name for path in tests if not (path.parent / "__init__.py").exists()]
-    assert sorted({name for name in names if names.count(name) > 1}) == []
-
-
 def test_make_lists_its_targets():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())

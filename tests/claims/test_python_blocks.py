@@ -133,15 +133,6 @@ def test_every_block_is_of_a_language_that_is_checked():
             assert text.text.count("\n```") == 2 * len(blocks(text)), text.file
 
 
-def test_a_page_has_no_example_outside_of_a_block():
-    """`>>>` in running text is shown as a quotation."""
-    for text in markdown():
-        outside = set(text.text.split("\n"))
-        for block in blocks(Text(text.file, 1, text.text)):
-            outside -= set(block.code.split("\n"))
-        assert not [line for line in outside if line.startswith(">>>")], text.file
-
-
 _COMMENT = re.compile("<!--.*?-->", re.DOTALL)
 _CODE = re.compile("`[^`]*`")
 

@@ -162,9 +162,3 @@ def test_the_cure_works(name, now):
 
 def test_every_program_has_a_cure():
     assert set(programs()) == set(CURED_BY_MIGRATE) | set(OTHERWISE)
-
-
-def test_a_message_that_no_version_raises_is_found():
-    assert not is_raised("AttributeError: no such …", recorded()["2.4"])
-    assert is_in_range("2.11", "2.9 to 2.15")
-    assert not is_in_range("2.8", "2.9 and later")

@@ -180,10 +180,6 @@ def test_a_page_has_the_releases_between_which_keras_changed():
     assert [each for each in stated if each not in page] == []
 
 
-def test_the_target_version_of_the_tools_is_the_oldest_python():
-    assert f'target-version = "py{pythons()[0].replace(".", "")}"' in read("pyproject.toml")
-
-
 def test_the_changelog_begins_with_this_version():
     assert re.search(r"^## ([\d.]+)", read("CHANGELOG.md"), re.M)[1] == tf_lossscale.__version__
 

@@ -10,11 +10,6 @@ import pytest
 from tf_lossscale import _namespace, _paths
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CLASSES = {
-    "keras.mixed_precision": "get_scaled_loss",
-    "keras.mixed_precision.experimental": "get_unscaled_gradients",
-    "contrib.mixed_precision": "compute_gradients",
-}
 
 
 @pytest.fixture(scope="module")
@@ -27,56 +22,10 @@ def reference():
     return module
 
 
-@pytest.fixture
-def site(reference, tmp_path):
-    """A site whose only page has all anchors that the hook asks for."""
-    anchors = [one for each in _paths.SYMBOLS for one in reference.missing_of(each, set())]
-    assert len(anchors) > 80
+def test_a_page_without_anchors_fails_the_build(reference, tmp_path):
     (tmp_path / "api").mkdir()
-    page = "\n".join(f'<h2 id="{each}">title</h2>' for each in anchors)
-    (tmp_path / "api" / "all.html").write_text(page)
-    return tmp_path
-
-
-def test_a_page_with_everything_is_accepted(reference, site):
-    reference.on_post_build({"site_dir": str(site)})
-
-
-@pytest.mark.parametrize("namespace", CLASSES)
-@pytest.mark.parametrize("what", ["class", "method"])
-def test_what_is_not_on_a_page_fails_the_build(reference, site, namespace, what):
-    name = f"tf_lossscale.{namespace}.LossScaleOptimizer"
-    name += "" if what == "class" else "." + CLASSES[namespace]
-    page = site / "api" / "all.html"
-    page.write_text(page.read_text().replace(f'id="{name}"', 'id="other"'))
-    with pytest.raises(Exception, match=re.escape(name)):
-        reference.on_post_build({"site_dir": str(site)})
-
-
-def test_an_example_that_is_shown_as_a_quotation_fails_the_build(reference, site):
-    page = site / "api" / "all.html"
-    page.write_text(page.read_text() + "<blockquote><p>import tensorflow</p></blockquote>")
-    with pytest.raises(Exception, match=r"Examples:.*all\.html"):
-        reference.on_post_build({"site_dir": str(site)})
-
-
-def test_a_symbol_without_a_docstring_fails_the_build(reference, site, monkeypatch):
-    monkeypatch.setattr(_namespace, "load", lambda symbol: lambda: None)
-    with pytest.raises(Exception, match=r"contrib\.tpu\.cross_replica_sum"):
-        reference.on_post_build({"site_dir": str(site)})
-
-
-def test_a_method_of_the_wrappers_that_a_class_lacks_is_noticed(reference, monkeypatch):
-    members = reference.public_members
-    monkeypatch.setattr(
-        reference,
-        "public_members",
-        lambda cls: {each: one for each, one in members(cls).items() if each != "get_scaled_loss"},
-    )
-    symbol = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
-    found = {"tf_lossscale.keras.mixed_precision.LossScaleOptimizer"}
-    missing = reference.missing_of(symbol, found)
-    assert "tf_lossscale.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss" in missing
+    with pytest.raises(Exception, match=r"contrib\.mixed_precision\.LossScaleOptimizer"):
+        reference.on_post_build({"site_dir": str(tmp_path)})
 
 
 def test_every_symbol_is_on_the_page_of_its_first_namespace():
