@@ -34,10 +34,6 @@ REPORTED = {
             COMPILED + "KINDS = (mp.LossScaleOptimizer, int)\n"
             "print(isinstance(model.optimizer, KINDS))\n"
         ),
-        "a class attribute in a test": (
-            COMPILED + "class Kinds:\n    scaled = mp.LossScaleOptimizer\n\n\n"
-            "print(isinstance(model.optimizer, Kinds.scaled))\n"
-        ),
     },
     ("LS205", ALL): {
         "the function is replaced": (
@@ -51,9 +47,6 @@ REPORTED = {
     },
     ("LS301", (KERAS_2, BOTH, SHIM)): {
         "its type is compared": MADE + "print(type(opt) is mp.LossScaleOptimizer)\n",
-        "its type is one of a tuple with a name": (
-            MADE + "KINDS = (mp.LossScaleOptimizer, int)\nprint(type(opt) in KINDS)\n"
-        ),
         "its type is compared with each of a tuple": (
             MADE + "KINDS = [mp.LossScaleOptimizer, int]\n"
             "def kind(opt):\n    return any(kind is opt.__class__ for kind in KINDS)\n"
@@ -63,9 +56,6 @@ REPORTED = {
         "its type is one of several": (
             "opt = Final(tf.keras.optimizers.SGD())\nprint(opt.__class__ in (Final, int))\n"
         ),
-        "its type is looked up": (
-            "opt = Final(tf.keras.optimizers.SGD())\nprint({Final: 1}[type(opt)])\n"
-        ),
     },
     ("LS405", (KERAS_3, BOTH, SHIM)): {
         "a method of an object is replaced": (
@@ -73,10 +63,6 @@ REPORTED = {
         ),
         "a subclass assigns a method": (
             "class Mine(mp.LossScaleOptimizer):\n    get_scaled_loss = traced\n"
-        ),
-        "a subclass of a subclass overrides a step": (
-            "class A(Final):\n    pass\n\n\nclass B(A):\n    def get_scaled_loss(self, loss):\n"
-            "        return loss\n"
         ),
         "a mixin overrides a step": (
             "class Mixin:\n    def apply_gradients(self, pairs):\n        pass\n\n\n"
@@ -87,7 +73,6 @@ REPORTED = {
         "its dictionary is read": (
             MADE + "print(vars(opt)['_loss_scale'], opt.__dict__['_optimizer'])\n"
         ),
-        "its dictionary is read by a method": MADE + "print(vars(opt).get('_loss_scale'))\n",
     },
     ("LS906", ALL): {
         "the beginning of its name is tested": (
@@ -97,9 +82,6 @@ REPORTED = {
         "its name is one of a list": (
             MADE + "NAMES = ['LossScaleOptimizer']\nprint(opt.__class__.__name__ in NAMES)\n"
         ),
-        "its name is looked up": (
-            MADE + "print({'LossScaleOptimizer': 1}.get(type(opt).__name__))\n"
-        ),
     },
     ("LS602", (KERAS_2, KERAS_3)): {
         "an old name of a policy": "mp.set_policy(mp.Policy('infer'))\n",
@@ -108,11 +90,6 @@ REPORTED = {
         "a policy that a function is given": (
             "def setup(policy):\n    mp.set_policy(policy)\n"
             "    return hasattr(policy, 'loss_scale') and policy.loss_scale\n"
-        ),
-        "the policy of a layer": (
-            "class L(tf.keras.layers.Layer):\n    def call(self, x):\n"
-            "        mp.set_policy('float32')\n"
-            "        return self._dtype_policy.loss_scale\n"
         ),
     },
     ("LS406", (KERAS_3, BOTH, SHIM)): {
@@ -127,9 +104,6 @@ NOT_REPORTED = {
     "gradients that the optimizer computed": (
         "opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(make())\n"
         "train_op = opt.apply_gradients(opt.compute_gradients(loss))\n"
-    ),
-    "a class test that names both classes": (
-        COMPILED + "print(isinstance(model.optimizer, (mp.LossScaleOptimizer, Final)))\n"
     ),
     "a tuple of both classes in a test": (
         COMPILED + "KINDS = (mp.LossScaleOptimizer, Final)\n"
