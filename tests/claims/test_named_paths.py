@@ -235,15 +235,6 @@ def test_every_environment_variable_that_is_named_is_read():
     assert wrong_variables(everything()) == []
 
 
-def test_make_lists_its_targets():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
-    assert phony == targets()
-    shown = set(re.findall(r"^#   make (\S+)", makefile, re.MULTILINE))
-    assert shown <= phony
-    assert phony - shown == {"lint", "types", "unit", "doctest", "package"}, "parts of make test"
-
-
 def test_every_example_is_used():
     text = "\n".join(each.text for each in everything())
     assert [each for each in EXAMPLES if each not in text] == []

@@ -2,11 +2,10 @@
 
 import json
 import pathlib
-import re
 from typing import Dict, List
 
 import pytest
-from documents import ROOT, Block, Text, blocks, markdown, prose
+from documents import ROOT, Block, blocks, markdown
 from processes import run_program
 
 IN_A_FOLDER = "import os, tempfile\nos.chdir(tempfile.mkdtemp())"
@@ -111,39 +110,3 @@ def test_every_block_has_its_place_here():
             compile(block.code, page, "exec")
         del count[page]
     assert count == {page: len(setups) for page, setups in SETUPS.items()}
-
-
-CHECKED_BY = {
-    "": "test_commands.py: every line is a command, or what one prints",
-    "python": "this file",
-    "diff": "test_readme.py, and test_guides.py",
-    "json": "test_commands.py",
-    "text": "test_troubleshooting.py",
-    "toml": "test_commands.py",
-    "yaml": "test_commands.py",
-}
-"""What checks the blocks of each language."""
-
-
-def test_every_block_is_of_a_language_that_is_checked():
-    for text in markdown():
-        if not text.file.startswith("docs/rules/"):
-            for block in blocks(text):
-                assert block.language in CHECKED_BY, f"{text.file}:{block.line}"
-            assert text.text.count("\n```") == 2 * len(blocks(text)), text.file
-
-
-_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
-_CODE = re.compile("`[^`]*`")
-
-
-def test_pages_need_no_site_to_be_read():
-    """GitHub shows front matter, included files and names of docstrings as they are written."""
-    for text in markdown():
-        assert not text.text.startswith("---"), text.file
-        assert "--8<--" not in text.text, text.file
-        seen = _COMMENT.sub("", text.text)
-        assert ":::" not in prose(Text(text.file, 1, _CODE.sub("", seen))), text.file
-        assert "{ #" not in seen, text.file
-        if "<!-- ::: " in text.text:
-            assert "on the site that `make docs` builds" in text.text, text.file
