@@ -103,12 +103,7 @@ def test_a_pin_that_allows_both_decides_nothing(command_line):
 @pytest.mark.parametrize(
     ("versions", "environment", "target", "reason"),
     [
-        (
-            {"tensorflow": "2.21.0", "keras": "3.9"},
-            None,
-            "3",
-            "tensorflow 2.21.0 and keras 3.9 are",
-        ),
+        ({"tensorflow": "2.21.0", "keras": "3.9"}, None, "3", "tensorflow 2.21.0 and keras 3.9"),
         ({"tensorflow-cpu": "2.16.1"}, None, "3", "tensorflow-cpu 2.16.1 is installed"),
         ({"tf-nightly": "2.22.0.dev1"}, None, "3", "tf-nightly 2.22.0.dev1 is installed"),
         ({"tensorflow": "2.21.0", "keras": "3.9"}, "1", "2", "TF_USE_LEGACY_KERAS=1 is set in the"),
@@ -136,20 +131,9 @@ def test_only_metadata_of_what_is_installed_is_read():
 
 
 CONTRADICTIONS = [
-    (
-        {"requirements.txt": "tensorflow<2.16\n", "setup.py": "setup(x=['tensorflow>=2.16'])\n"},
-        1,
-        1,
-    ),
+    ({"requirements.txt": "tensorflow<2.16\n", "setup.py": "x = ['tensorflow>=2.16']\n"}, 1, 1),
     ({"requirements.txt": "keras<3\n\ntensorflow==2.17\n"}, 1, 3),
-    (
-        {
-            "poetry.lock": 'name = "tensorflow"\nversion = "2.9"\n',
-            "Pipfile": "[packages]\nkeras = '>=3'\n",
-        },
-        1,
-        2,
-    ),
+    ({"requirements.txt": "tensorflow<2.9\n", "Pipfile": "[packages]\nkeras = '>=3'\n"}, 1, 2),
     ({"Dockerfile": "ENV TF_USE_LEGACY_KERAS=1\n", "run.sh": "TF_USE_LEGACY_KERAS=0 x\n"}, 1, 1),
     ({"requirements.txt": "tf-keras\ntensorflow>=2.16\n"}, 1, 2),
 ]

@@ -127,11 +127,6 @@ opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
 
 
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
-def test_comment_behind_the_last_line_of_a_call_silences_it(command_line, options):
-    assert found(command_line, WRAPPED, *options) == []
-
-
-@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 def test_what_is_called_on_a_silenced_optimizer_is_reported_and_stays(command_line, options):
     source = WRAPPED + b"print(opt.loss_scale())\n"
     assert found(command_line, source, "--write", "--allow-dirty", *options) == [(6, "LS302")]

@@ -78,18 +78,6 @@ def test_a_link_to_a_file_that_the_walk_finds_anyway(tree):
     assert files() == ["z.py"]
 
 
-def test_links_to_one_file_outside_are_followed_once(tree):
-    top = tree("in/b.py", "out/x.py", links=[("in/a.py", "../out/x.py"), ("in/c.py", "a.py")])
-    found = [one for one in discover(["in"], Excludes(), True) if isinstance(one, Candidate)]
-    assert [one.path for one in found] == ["in/b.py", "in/a.py"]
-    assert found[1].real == str(top.resolve() / "out" / "x.py")
-
-
-def test_a_link_that_is_named(tree):
-    tree("out/x.txt", links=[("script", "out/x.txt")])
-    assert files("script", "script") == ["script"]
-
-
 def test_links_to_directories_and_loops(tree):
     tree("pkg/a.py", links=[("also", "pkg"), ("pkg/loop", ".."), ("pkg/self", ".")])
     assert files() == ["pkg/a.py"]
@@ -112,11 +100,6 @@ def test_a_broken_link_is_reported(tree):
     tree("a.py", links=[("b.py", "nowhere.py")])
     assert files() == ["a.py"]
     assert skipped()["b.py"].startswith("is a broken symbolic link")
-
-
-def test_hard_links_are_files_of_their_own(tree):
-    os.link(tree("a.py") / "a.py", "b.py")
-    assert files() == ["a.py", "b.py"]
 
 
 @pytest.mark.parametrize(

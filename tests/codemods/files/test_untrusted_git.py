@@ -232,16 +232,6 @@ def test_a_pipe_in_place_of_a_file_holds_no_run(committed, soon_stuck, name):
         assert committed.bytes_on_disk()["a.py"] == LEGACY
 
 
-def test_pipes_in_several_work_trees_hold_no_run(committed, soon_stuck):
-    for number in range(6):
-        created(committed, f"nested{number}")
-        os.unlink(f"nested{number}/.git/config")
-        os.mkfifo(f"nested{number}/.git/config")
-    started = time.monotonic()
-    assert committed.run("migrate", "--write").status == 2
-    assert time.monotonic() - started < 60
-
-
 # Each file is looked up in the work tree that holds it.
 
 

@@ -72,20 +72,6 @@ def test_json_is_as_promised(tree):
     assert (first["outcome"], first["applied"]) == ("safe", True)
 
 
-def test_json_of_nothing(command_line):
-    ran = command_line.run("migrate", "--report", "json")
-    assert json.loads(ran.out) == {
-        "version": 1,
-        "summary": dict.fromkeys(
-            ("files", "changed", "failed", "safe", "unsafe", "manual", "other_contrib"), 0
-        ),
-        "keras": {"target": "2", "reason": "tensorflow 2.15.1 is installed", "warnings": []},
-        "findings": [],
-        "errors": [],
-        "warnings": [],
-    }
-
-
 def test_paths_are_relative_to_the_working_directory(tree, monkeypatch):
     absolute = tree.run("migrate", str(tree.directory), "--report", "json").out
     assert absolute == tree.run("migrate", "--report", "json").out

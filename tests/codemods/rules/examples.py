@@ -161,6 +161,18 @@ EXAMPLES = {
           with tf.GradientTape() as tape:
               loss = opt.scale_loss(loss_of(model(x), y))
         """),
+    "cross-shard": examples("""
+        # compat.v1 stays in the paths of the shim, but for contrib below it
+        > --to shim
+        - import tensorflow.compat.v1 as tf
+        + import tf_lossscale as tfls
+        - opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+        - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+        - scale = tf.train.experimental.DynamicLossScale(8)
+        + opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+        + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+        + scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
+        """),
     "policies": examples("""
         # an import that other files may read
         - from tensorflow.keras.mixed_precision.experimental import get_layer_policy

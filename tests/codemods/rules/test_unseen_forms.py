@@ -56,6 +56,9 @@ REPORTED = {
         "its type is one of several": (
             "opt = Final(tf.keras.optimizers.SGD())\nprint(opt.__class__ in (Final, int))\n"
         ),
+        "its type is looked up": (
+            "opt = Final(tf.keras.optimizers.SGD())\nprint({Final: 1}[type(opt)])\n"
+        ),
     },
     ("LS405", (KERAS_3, BOTH, SHIM)): {
         "a method of an object is replaced": (
@@ -104,6 +107,9 @@ NOT_REPORTED = {
     "gradients that the optimizer computed": (
         "opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(make())\n"
         "train_op = opt.apply_gradients(opt.compute_gradients(loss))\n"
+    ),
+    "a class test that names both classes": (
+        COMPILED + "print(isinstance(model.optimizer, (mp.LossScaleOptimizer, Final)))\n"
     ),
     "a tuple of both classes in a test": (
         COMPILED + "KINDS = (mp.LossScaleOptimizer, Final)\n"

@@ -90,27 +90,6 @@ else:
     assert result.source.decode() == HEAD + source
 
 
-@pytest.mark.parametrize("test", ["tf.__version__ < '2.4'", "is_old()"])
-@pytest.mark.parametrize("target", TARGETS)
-def test_second_run_treats_the_twin_of_a_current_name_as_that_name(target, test):
-    source = f"""\
-from flags import is_old
-if {test}:
-    rewrite = tf.train.experimental.enable_mixed_precision_graph_rewrite
-if not ({test}):
-    rewrite = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite
-opt = rewrite(tf.compat.v1.train.GradientDescentOptimizer(0.1))
-"""
-    first = transformed(HEAD + source, TARGETS[target])
-    again = transformed(first.source.decode(), TARGETS[target])
-    assert again.source == first.source
-    left, left_again = (
-        [(one.code, one.symbol) for one in result.findings if one.is_left]
-        for result in (first, again)
-    )
-    assert left_again == left
-
-
 @pytest.mark.parametrize(
     "binds",
     [

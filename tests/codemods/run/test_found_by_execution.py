@@ -80,17 +80,6 @@ PROGRAMS = {
         {"a.py": f"from tensorflow{MP[2:]} import LossScaleOptimizer"},
         ["a.py:4 LS908 manual"],
     ),
-    "attributes of TensorFlow are not read from another file": (
-        {
-            "model.py": "from tensorflow.keras.mixed_precision import experimental as "
-            "mixed_precision\n\nmixed_precision.set_policy('mixed_float16')\n",
-            "train.py": f"{TF}from tensorflow{MP[2:]} import global_policy\n"
-            "import model\n\nscale = tf.mixed_precision.experimental.DynamicLossScale()\n"
-            "model.fit(scale, global_policy())\n",
-        },
-        {"model.py": "mixed_precision.set_global_policy"},
-        [],
-    ),
     "a class test goes to the final class if no file sets a policy": (
         {
             "checks.py": CHECKS,
@@ -98,15 +87,6 @@ PROGRAMS = {
         },
         {"checks.py": ".keras.mixed_precision.LossScaleOptimizer"},
         [],
-    ),
-    "a class that is compared through a package is reported": (
-        {
-            "amp/wrap.py": ALIAS,
-            "amp/__init__.py": "from .wrap import LSO\n",
-            "main.py": "import amp\n\nprint(type(opt) is amp.LSO)\n",
-        },
-        {},
-        ["amp/wrap.py:3 LS301 manual"],
     ),
     # On TensorFlow 2.4 to 2.8, its test of an object of the final class is False.
     "a class test keeps its class if a guard chooses the other": (
