@@ -94,11 +94,6 @@ def test_a_module_takes_no_private_name_of_another():
         assert private_imports(path.read_text(encoding="utf-8"), path.parent) == [], module
 
 
-def test_a_private_name_that_is_imported_is_found():
-    source = "from tf_lossscale import _paths\nfrom tf_lossscale._paths import _by_namespace\n"
-    assert private_imports(source, ROOT) == ["_by_namespace"]
-
-
 def test_the_examples_of_both_packages_are_run():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     recipe = makefile.partition("\ndoctest:")[2].partition("\n\n")[0].replace("\\\n", " ")

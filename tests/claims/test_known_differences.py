@@ -55,11 +55,3 @@ def test_every_known_difference_is_named_by_a_test():
 
 def test_every_identifier_that_is_named_is_that_of_a_row():
     assert unknown_names(everything(), rows((ROOT / PAGE).read_text(encoding="utf-8"))) == []
-
-
-def test_a_row_without_a_test_is_found():
-    assert untested(rows("- breaks <!--C1,C77-->")) == ["C77"]
-
-
-def test_an_unknown_identifier_is_found():
-    assert unknown_names([Text("made_up.py", 1, "(known difference C77)")], [])

@@ -5,7 +5,6 @@ import re
 import runpy
 from typing import Iterable, List, Set
 
-import pytest
 from documents import ROOT, Text, markdown, place, prose
 
 import tf_lossscale
@@ -182,15 +181,3 @@ def test_a_page_has_the_releases_between_which_keras_changed():
 
 def test_the_changelog_begins_with_this_version():
     assert re.search(r"^## ([\d.]+)", read("CHANGELOG.md"), re.M)[1] == tf_lossscale.__version__
-
-
-@pytest.mark.parametrize(
-    ("check", "claim"),
-    [
-        (wrong_lists, "tested on 1.15, 2.3, 2.4, 2.5 and 2.21"),
-        (wrong_ranges, "on every TensorFlow from 1.15 to 2.99"),
-        (wrong_ranges, "from 1.15 (Python 3.7) to 2.21 (Python 3.99)"),
-    ],
-)
-def test_a_wrong_version_is_found(check, claim):
-    assert check([Text("docs/made-up.md", 1, claim)])

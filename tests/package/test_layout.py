@@ -116,29 +116,6 @@ def is_in(path: str, name: str) -> bool:
     return path.startswith(name) if name.endswith("/") else path == name
 
 
-def test_the_graph_is_drawn_from_every_kind_of_import(tmp_path):
-    for name in ("__init__.py", "a/__init__.py", "a/b.py", "c/__init__.py", "c/d.py", "e.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    (tmp_path / "a" / "b.py").write_text(
-        "from ..c import d\ndef late():\n    from .. import e\n    from .b import itself\n"
-    )
-    (tmp_path / "e.py").write_text(
-        "from this import a\nimport this.a.b\nfrom this.c import d\nimport that.c\n"
-        "def late():\n    importlib.import_module('this.e')\n    print('this.c')\n"
-    )
-    package = Package("unused", "this", may_be_absolute=True)
-    package.source = tmp_path
-    assert package.graph["a/b.py"] == {"c/d.py", "e.py", "a/b.py"}
-    assert package.graph["e.py"] == {"a/__init__.py", "a/b.py", "c/d.py", "e.py"}
-    assert package.empty == {"__init__.py", "a/__init__.py", "c/__init__.py"}
-    (tmp_path / "e.py").write_text("import this.a\n")
-    package = Package("unused", "this", may_be_absolute=False)
-    package.source = tmp_path
-    with pytest.raises(AssertionError, match="by its full name"):
-        _ = package.graph
-
-
 @EVERY_PACKAGE
 def test_every_row_has_modules(package):
     names = [name for row in package.rows for name in row]
@@ -149,6 +126,7 @@ def test_every_row_has_modules(package):
 
 @EVERY_PACKAGE
 def test_no_import_runs_upward(package):
+    assert sum(map(len, package.graph.values())) > 300
     upward = []
     for path in sorted(set(package.graph) - package.empty):
         floor, name = package.floor_of(path)

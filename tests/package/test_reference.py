@@ -55,14 +55,3 @@ def test_every_argument_is_documented(reference, symbol):
         functions += reference.functions_of(value)
     for function in functions:
         assert undocumented_arguments(function) == [], function
-
-
-def test_an_argument_that_is_not_documented_is_noticed():
-    def step(gradients, name=None):
-        """Makes a step.
-
-        Args:
-          gradients: the gradients.
-        """
-
-    assert undocumented_arguments(step) == ["name"]
