@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from command_line import LEGACY
+from tf_lossscale_codemods.files import git as guarded_git
 from tf_lossscale_codemods.files.discover import Candidate, Note, discover
 from tf_lossscale_codemods.files.excludes import Excludes
 
@@ -54,6 +55,11 @@ def found(*paths: str) -> list:
     return [one.path for one in listed if isinstance(one, Candidate)]
 
 
+def python_files(command_line) -> dict:
+    found = command_line.bytes_on_disk()
+    return {path: data for path, data in found.items() if path.endswith(".py")}
+
+
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """The home directory of the user, without settings of git."""
@@ -79,3 +85,18 @@ def committed(repository):
     repository.path("notes.txt").write_text("x\n")
     commit(".")
     return repository
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The names of work trees, and the commands that list files which git ran in them."""
+    made = []
+    real = guarded_git.run
+
+    def counted(top, *arguments, **more):
+        name = next((one for one in arguments if one in ("check-ignore", "ls-files")), "")
+        made.append((os.path.basename(top), name))
+        return real(top, *arguments, **more)
+
+    monkeypatch.setattr(guarded_git, "run", counted)
+    return made

@@ -57,12 +57,6 @@ def test_what_the_command_line_overrides_is_not_shown(legacy):
     assert (ran.status, ran.err) == (1, "")
 
 
-def test_a_flag_of_the_settings_can_be_taken_back(legacy):
-    legacy.settings("unsafe = true\nkeras = 3")
-    unsafe = legacy.run("migrate").out
-    assert unsafe != legacy.run("migrate", "--no-unsafe").out
-
-
 def test_globs_are_relative_to_the_file_that_has_them(command_line):
     command_line.write(project__src__a=LEGACY, project__src__gen__b=LEGACY)
     command_line.settings('exclude = ["src/gen/*"]', "project/pyproject.toml")

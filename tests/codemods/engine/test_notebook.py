@@ -241,11 +241,6 @@ def test_each_report_names_the_cell(command_line):
     assert '<span class="at">cell 3, 2:7</span>' in report("html")
 
 
-def test_a_second_run_changes_nothing():
-    once = transformed(encoded(document(cell(IMPORT), cell(OLD, "\n!ls"))), keras=3).source
-    assert transformed(once, keras=3).source == once
-
-
 @pytest.mark.parametrize("text", ["[]", "{}", ' [1, -2.5e3, "a\\n", null, true, {"a": [[]]}] '])
 def test_arrays_and_strings_say_where_they_stand(text):
     def check(value):

@@ -161,13 +161,6 @@ def test_the_skip_link_comes_first_and_shows_when_focused(page):
     assert page.url.endswith("#places")
 
 
-def test_open_all_and_close_all(page):
-    page.get_by_text("Open all").click()
-    assert page.locator("#places details[open]").count() == total(page)
-    page.get_by_text("Close all").click()
-    assert page.locator("#places details[open]").count() == 0
-
-
 CONTRAST = """() => {
   const curve = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const channel = (v) => curve(v / 255);

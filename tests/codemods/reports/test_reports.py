@@ -288,13 +288,6 @@ def test_html_names_the_run(tree, monkeypatch):
     assert "the shim" in tree.run("migrate", "--to", "shim", "--report", "html").out.decode()
 
 
-def test_html_says_changed_after_writing(tree):
-    assert "<dt>to change</dt>" in tree.run("migrate", "--report", "html").out.decode()
-    ran = tree.run("migrate", "--write", "--report", "html")
-    assert "<dt>changed</dt><dd>4</dd>" in ran.out.decode()
-    assert '<span class="old">-opt = ' in ran.out.decode()
-
-
 def test_text_says_what_was_not_applied():
     finding = Finding("a.py", 1, 2, "LS301", "X", Safety.UNSAFE, False, "why")
     assert line_of(finding) == "a.py:1:2: LS301 unsafe (not applied) X: why"
@@ -410,21 +403,6 @@ def test_colors(command_line, monkeypatch, environment, argv, colored):
     assert plain == command_line.run("migrate", "--color", "never").out
     command_line.run("migrate", *argv, "--check", "--report", "text:../report")
     assert b"\x1b" not in (command_line.directory.parent / "report").read_bytes()
-
-
-def test_the_summary_says_what_to_do_next(command_line):
-    command_line.write(a=LEGACY, b=MANUAL)
-
-    def last(*argv: str, **more) -> str:
-        return command_line.run("migrate", *argv, **more).out.decode().splitlines()[-1]
-
-    counts = json.loads(command_line.run("migrate", "--report", "json").out)["summary"]
-    assert counts["manual"] >= 1
-    need = "1 needs you" if counts["manual"] == 1 else f"{counts['manual']} need you"
-    assert last().endswith(f"2 edits can be applied: add --write; {need}")
-    assert last("--write") == need
-    assert "0 rewritten" in last("--write", "--exclude", "b.py")
-    assert "--write" not in command_line.run("migrate", "-", stdin=LEGACY).err
 
 
 def test_the_summary_counts_what_each_step_changes():

@@ -75,12 +75,6 @@ def test_root(path, root):
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("tensorflow.contrib.mixed_precision.FixedLossScaleManager", "LS101"),
-        ("tensorflow.contrib.tpu.CrossShardOptimizer", "LS501"),
-        ("tensorflow.compat.v1.tpu.CrossShardOptimizer", "LS501"),
-        ("tensorflow.train.experimental.DynamicLossScale", "LS203"),
-        ("tensorflow.compat.v1.train.experimental.FixedLossScale", "LS202"),
-        ("tensorflow.keras.mixed_precision.experimental.LossScaleOptimizer", "LS301"),
         ("keras.mixed_precision.experimental.Policy", "LS602"),
         ("tf_keras.mixed_precision.experimental.set_policy", "LS601"),
         ("tensorflow.python.keras.mixed_precision.experimental.policy.set_policy", "LS601"),

@@ -50,13 +50,6 @@ EXAMPLES = {
         + first = from_loss_scale(first, scale)
         + second = from_loss_scale(second, scale)
 
-        # at run time where the loss scale is None
-        > safe: at run time
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
-        + opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
-
         # arguments of both classes
         > safe: go to the shim
         - import tensorflow as tf
@@ -406,17 +399,6 @@ EXAMPLES = {
               return loss
         """),
     "v1-loss-scales": examples("""
-        # on the shim where one of several optimizers is Keras's
-        > safe: 2.11
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-          OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-          def wrap(name):
-              opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-        -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-        +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-
 
         """),
 }

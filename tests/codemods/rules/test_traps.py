@@ -14,23 +14,11 @@ NO_OPS = examples('''
 
       NAMES = ["use tf.contrib.tpu.CrossShardOptimizer", "LossScale"]  # LossScaleManager
 
-    # the text of an f-string
-      import tensorflow as tf
-
-      print(f"tf.contrib.mixed_precision.LossScaleOptimizer {tf.__version__}")
-
     # a name that a function shadows
       import tensorflow as tf
 
       def f(tf, x):
           return tf.train.experimental.loss_scaling(x)
-
-    # a name that a class shadows
-      from tensorflow.compat.v1.mixed_precision import DynamicLossScale
-
-      class Holder:
-          DynamicLossScale = None
-          scale = DynamicLossScale
 
     # both npu_bridge and TensorFlow in one file
       import tensorflow as tf
@@ -221,17 +209,6 @@ REWRITES = examples('''
     +         scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
       except ImportError:
           raise SystemExit("this needs TensorFlow")
-
-    # private modules whose new names would be the same
-    - from tensorflow.python.training.experimental import loss_scale
-    - from tensorflow.python.keras.mixed_precision.experimental import policy
-    + from tensorflow.compat.v1 import mixed_precision
-    + from tensorflow.keras import mixed_precision as policy
-
-    - policy.set_policy('mixed_float16')
-    - scale = loss_scale.FixedLossScale(2.)
-    + policy.set_global_policy('mixed_float16')
-    + scale = mixed_precision.FixedLossScale(2.)
 
     # imports that become equal in blocks of their own
       try:

@@ -47,10 +47,6 @@ REPORTED = {
     },
     ("LS301", (KERAS_2, BOTH, SHIM)): {
         "its type is compared": MADE + "print(type(opt) is mp.LossScaleOptimizer)\n",
-        "its type is compared with each of a tuple": (
-            MADE + "KINDS = [mp.LossScaleOptimizer, int]\n"
-            "def kind(opt):\n    return any(kind is opt.__class__ for kind in KINDS)\n"
-        ),
     },
     ("LS401", (BOTH, SHIM)): {
         "its type is one of several": (
@@ -82,9 +78,6 @@ REPORTED = {
             MADE + "print(type(opt).__name__.startswith('LossScale'))\n"
         ),
         "its name is searched for": MADE + "print('LossScaleOptimizer' in str(type(opt)))\n",
-        "its name is one of a list": (
-            MADE + "NAMES = ['LossScaleOptimizer']\nprint(opt.__class__.__name__ in NAMES)\n"
-        ),
     },
     ("LS602", (KERAS_2, KERAS_3)): {
         "an old name of a policy": "mp.set_policy(mp.Policy('infer'))\n",
