@@ -84,7 +84,7 @@ SHIM = r"""
     + if False:
 
     # shim/keras/test_hooks.py::test_an_override_for_keras_2_is_called_once_by_each_step
-    - elif overrides(self._family, self.inner_optimizer, "apply_gradients"):
+    - elif gradients and overrides(self._family, self.inner_optimizer, "apply_gradients"):
     + elif False:
 
     # shim/keras/test_experimental.py

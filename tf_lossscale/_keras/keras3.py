@@ -210,7 +210,7 @@ class Keras3Wrapper(Keras3Attributes):
         if not rest.aggregate:
             with keras_3_is_given_sums(self.inner_optimizer):
                 self.inner_optimizer.apply(gradients, trainable_variables=rest.variables)
-        elif overrides(self._family, self.inner_optimizer, "apply_gradients"):
+        elif gradients and overrides(self._family, self.inner_optimizer, "apply_gradients"):
             # Keras 3's own class skips such an override. Classes written for Keras 2 have one, and
             # without a wrapper `fit` calls it on Keras 3, too. Keras's own calls `apply`.
             self.inner_optimizer.apply_gradients(list(zip(gradients, rest.variables)))

@@ -140,11 +140,9 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         """
         pairs = self._pairs_with_gradient(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
-        same_on_replicas, checks_late = replica_count() == 1, True
+        same_on_replicas, checks_late = replica_count() == 1 or not pairs, True
         own = gradients_of(pairs)  # not summed, for a loss scale that decides
-        if not pairs:
-            same_on_replicas = True
-        elif has(Since.LEGACY_AGGREGATES_FIRST):
+        if has(Since.LEGACY_AGGREGATES_FIRST):
             if aggregate and (not same_on_replicas or has_own_aggregation(self._family, inner)):
                 pairs, same_on_replicas = aggregate_gradients(inner, pairs), True
             aggregate = False

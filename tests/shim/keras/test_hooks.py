@@ -79,6 +79,12 @@ DIFFERENCES: List[Difference] = [
         without("build(", "_build_index_dict(", "_var_key(", "add_variable_from_reference("),
     ),
     Difference(
+        "K16: ours passes no empty list to the newer optimizers, of which some cannot take it",
+        lambda subject: subject.endswith("-new"),
+        lambda step: "empty" in step,
+        without("aggregate_gradients(", "apply_gradients(", "build("),
+    ),
+    Difference(
         "up to 2.4 pairs without a gradient reach apply_gradients of the inner optimizer",
         lambda subject: recorded.TF < (2, 5),
         lambda step: "bad" in step or "None" in step,
@@ -140,6 +146,13 @@ REFUSALS: List[Refusal] = [
         lambda subject: subject.endswith("-keras3"),
         lambda step: step.startswith("apply_gradients, not aggregated; two"),
         ours="ValueError",
+    ),
+    Refusal(
+        "K16: from 2.14 on, the originals of the newer kinds cannot take an empty list",
+        ("ValueError", "not enough values to unpack"),
+        lambda subject: not subject.endswith("-legacy") and recorded.TF >= (2, 14),
+        lambda step: "empty" in step,
+        ours="takes it",
     ),
     Refusal(
         "an argument of the newer Keras 2 optimizers, TensorFlow 2.11 and later",

@@ -150,6 +150,7 @@ STEPS: Dict[str, Callable[..., None]] = {
     "apply_gradients, None": lambda s, o, v: o.apply_gradients(
         [(scaled_ones(s, o, 1)[0], v[0]), (None, v[1])]
     ),
+    "apply_gradients, empty": lambda s, o, v: apply_gradients(s, o, []),
     "minimize, callable": lambda *a: minimize(*a, with_tape=False),
     "minimize, tensor": lambda *a: minimize(*a, with_tape=True),
     "apply": lambda s, o, v: o.apply(scaled_ones(s, o, len(v)), v),
@@ -223,7 +224,10 @@ ARGUMENTS = ("apply_gradients, name", "apply_gradients, skip_gradients_aggregati
 EVERY_MODE = ("apply_gradients, bad",)
 IN_A_FUNCTION = ("apply_gradients",)
 # Those that they take in one: replicas make no difference to how gradients are computed.
-ONE_MODE = ("apply_gradients, None", "minimize, callable", "minimize, tensor")
+ONE_MODE = (
+    *("apply_gradients, None", "apply_gradients, empty"),
+    *("minimize, callable", "minimize, tensor"),
+)
 QUICK = ("eager", "two, eager"), ("two, eager",)
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
