@@ -122,7 +122,10 @@ def are_summed(
 ) -> bool:
     """Returns whether gradients are summed over the replicas, by arguments of `apply_gradients`."""
     if unknown:
-        raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(unknown)))
+        raise TypeError(
+            f"apply_gradients() has no argument {', '.join(sorted(unknown))}: pass only the pairs, "
+            "name, and skip_gradients_aggregation or experimental_aggregate_gradients."
+        )
     return skip_gradients_aggregation or not experimental_aggregate_gradients
 
 
