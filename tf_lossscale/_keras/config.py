@@ -53,7 +53,7 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     family = optimizer._family
     inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
     state = optimizer._state
-    only_old = state.decides or (optimizer.dynamic and state.multiplier != 2)
+    only_old = state.decides or (state.dynamic and state.multiplier != 2)
     if family.installed_final is None or only_old:
         return {"optimizer": inner, "loss_scale": _serialized_loss_scale(optimizer)}
     settings = {
@@ -73,15 +73,16 @@ def serialized_loss_scale(scale: Any) -> Dict[str, Any]:
 
 
 def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
-    if optimizer._state.decides:
-        return serialized_loss_scale(optimizer._state.loss_scale)
-    if not optimizer.dynamic:
-        arguments = {"loss_scale_value": optimizer.initial_scale}
+    state = optimizer._state
+    if state.decides:
+        return serialized_loss_scale(state.loss_scale)
+    if not state.dynamic:
+        arguments = {"loss_scale_value": state.initial_scale}
         return {"class_name": "FixedLossScale", "config": arguments}
     arguments = {
-        "initial_loss_scale": optimizer.initial_scale,
-        "increment_period": optimizer.dynamic_growth_steps,
-        "multiplier": float(optimizer._state.multiplier),
+        "initial_loss_scale": state.initial_scale,
+        "increment_period": state.growth_steps,
+        "multiplier": float(state.multiplier),
     }
     return {"class_name": "DynamicLossScale", "config": arguments}
 

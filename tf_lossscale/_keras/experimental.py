@@ -32,6 +32,17 @@ else:
 __all__ = ["LossScaleOptimizer", "from_loss_scale", "of_graph_rewrite"]
 
 
+class _Settable:
+    """A property, except on instances that set an attribute of the same name."""
+
+    def __init__(self, read: property) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
+
+    def __get__(self, optimizer: Any, owner: Any = None) -> Any:
+        return self._read.__get__(optimizer, owner)
+
+
 @serialized_like_the_installed
 class LossScaleOptimizer(_Base):
     """The loss-scale optimizer of TensorFlow 1.14 to 2.8, which takes a loss scale, on every Keras.
@@ -80,6 +91,12 @@ class LossScaleOptimizer(_Base):
             return self._state.loss_scale
 
         _loss_scale = loss_scale
+
+        # TensorFlow's class has no such properties, so a subclass may set its own attributes.
+        dynamic: Any = _Settable(_Base.dynamic)
+        """Whether the loss scale is dynamic."""
+        initial_scale: Any = _Settable(_Base.initial_scale)
+        """The scale of the first step, or the fixed scale."""
 
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
         family = check_inner(optimizer)

@@ -47,6 +47,10 @@ class _Keras3State(InVariables):
         self.multiplier = multiplier
 
     @property
+    def initial_scale(self) -> Any:
+        return self._optimizer.initial_scale
+
+    @property
     def growth_steps(self) -> Any:  # it can be set on the optimizer
         return self._optimizer.dynamic_growth_steps
 
@@ -63,7 +67,7 @@ class _Keras3State(InVariables):
 
     def __call__(self) -> Any:
         if not self.dynamic:
-            return tf.convert_to_tensor(self._optimizer.initial_scale, dtype=tf.float32)
+            return tf.convert_to_tensor(self.initial_scale, dtype=tf.float32)
         return super().__call__()
 
     @do_not_convert

@@ -229,13 +229,14 @@ class LossScaleWrapper:
 
 
 def _shown_scale(optimizer: Any) -> str:
-    if not optimizer.dynamic:
-        return f"{optimizer.initial_scale:g} (fixed)"
+    state = optimizer._state
+    if not state.dynamic:
+        return f"{state.initial_scale:g} (fixed)"
     if tf.executing_eagerly():
         return f"{float(optimizer.loss_scale):g} (dynamic)"
-    if optimizer.initial_scale is None:
-        return type(optimizer._state.loss_scale).__name__
-    return f"dynamic, from {optimizer.initial_scale:g}"
+    if state.initial_scale is None:
+        return type(state.loss_scale).__name__
+    return f"dynamic, from {state.initial_scale:g}"
 
 
 def _state_of(loss_scale: Any) -> Any:

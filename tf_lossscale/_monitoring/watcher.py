@@ -32,7 +32,7 @@ def check(optimizer: Any) -> None:
     if not any(is_our(cls, optimizer) for cls in ours):
         raise TypeError(_refusal(optimizer))
     if isinstance(optimizer, LossScaleWrapper):
-        fixed = not optimizer.dynamic
+        fixed = not optimizer._state.dynamic
     else:
         fixed = not isinstance(optimizer, LossScaleOptimizer) and is_fixed(optimizer._loss_scale)
     if fixed:
@@ -80,7 +80,7 @@ def name_of(optimizer: Any) -> str:
 def has_minimum(optimizer: Any) -> bool:
     """Returns whether the loss scale shrinks down to 1 and not below."""
     if isinstance(optimizer, LossScaleWrapper):
-        return bool(optimizer.dynamic)
+        return bool(optimizer._state.dynamic)
     if isinstance(optimizer, LossScaleOptimizer):
         return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
     return isinstance(optimizer._loss_scale, DynamicLossScale)

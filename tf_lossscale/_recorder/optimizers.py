@@ -85,7 +85,7 @@ def _of_v1(loss_scale: Any) -> LossScale:
 
 def _of_keras_2(optimizer: Any) -> LossScale:
     scale, counter = tf.convert_to_tensor(optimizer.loss_scale), optimizer.dynamic_counter
-    if not optimizer.dynamic or counter is None:  # without a counter, of a user's own class
+    if counter is None:  # it is fixed, or of a user's own class
         rule = ScaleParameters() if optimizer.dynamic else ScaleParameters("fixed")
         return LossScale(rule, (scale, None, None), False)
     rule = _dynamic(optimizer.dynamic_growth_steps, optimizer._loss_scale.multiplier)

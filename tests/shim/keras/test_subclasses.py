@@ -135,6 +135,19 @@ def makes_the_inner_optimizer_itself(subject: Subject) -> Any:
 
 
 @program
+def has_attributes_of_later_names(subject: Subject) -> Any:
+    class Scaled(base(subject)):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            if recorded.TF < (2, 4):  # later they are properties
+                self.dynamic, self.initial_scale = "own", [1.0]
+
+    optimizer = make(Scaled, subject)
+    own = (optimizer.dynamic, optimizer.initial_scale) if recorded.TF < (2, 4) else None
+    return own, trained(subject, optimizer)
+
+
+@program
 def has_attributes_first(subject: Subject) -> Any:
     class Scaled(base(subject)):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
