@@ -35,7 +35,7 @@ __all__ = ["LossScaleOptimizer", "from_loss_scale", "of_graph_rewrite"]
 class _Settable:
     """A property, except on instances that set an attribute of the same name."""
 
-    def __init__(self, read: property) -> None:
+    def __init__(self, read: Any) -> None:
         self._read = read
         self.__doc__ = read.__doc__
 
