@@ -153,14 +153,3 @@ def test_partitioned_variables_are_restored(version, tmp_path, checkpoint):
         table = build({"current_loss_scale": np.float32(0), "good_steps": np.int64(0)})
         tf1.train.Saver().restore(session, str(tmp_path / "model"))
         np.testing.assert_array_equal(session.run(table), wanted)
-
-
-def test_checkpoints_of_one_file_are_converted(tmp_path, checkpoint):
-    """`Saver(write_version=V1)`, as TensorFlow before 1.0 wrote them all."""
-    source = recorded_files.save(tmp_path / "old", CONTRIB_STATE, "V1")
-    status, _, err = checkpoint("convert", source, tmp_path / "new", "--to", "v1")
-    assert status == 0, err
-    assert dict(tf.train.list_variables(str(tmp_path / "new"))) == {
-        "current_loss_scale": [],
-        "good_steps": [],
-    }

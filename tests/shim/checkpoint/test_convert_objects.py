@@ -47,19 +47,6 @@ def training(subject, inner):
 
 
 @later_layout
-@pytest.mark.parametrize("subject", ORIGINALS, ids=str)
-def test_the_file_itself_restores_in_part(subject):
-    source, expected = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
-    _, optimizer, root = training(subject, "adam")
-    root.restore(source)
-    scale, good, iterations = subject.read(optimizer)
-    state = expected["state_at_save"]
-    assert (scale, good) == (state["loss_scale"], state["good_steps"])
-    assert (iterations, state["iterations"]) == (0, 7)
-    assert optimizer.learning_rate.numpy() == 0.5
-
-
-@later_layout
 @pytest.mark.parametrize("inner", sorted(INNER))
 @pytest.mark.parametrize("version", ["1.15.5", "2.2.3"])
 @pytest.mark.parametrize("subject", ORIGINALS + OURS, ids=str)

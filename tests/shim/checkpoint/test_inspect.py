@@ -194,14 +194,6 @@ def test_one_file_of_a_checkpoint_means_all_of_it(saved, suffix, checkpoint):
     assert out.splitlines()[0] == str(saved / "model")
 
 
-def test_checkpoints_of_one_file(tmp_path, checkpoint):
-    """`Saver(write_version=V1)`, as TensorFlow before 1.0 wrote them all."""
-    path = recorded_files.save(tmp_path / "model", recorded_files.V1_STATE, "V1")
-    status, out, err = checkpoint("inspect", path, "--json")
-    assert status == 0, err
-    assert json.loads(out)["states"][0]["family"] == "v1"
-
-
 def test_other_variables_of_these_names_are_not_taken_for_it(tmp_path, checkpoint):
     values = {
         "loss_scale": np.ones([3], np.float32),  # no scalar

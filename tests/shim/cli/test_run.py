@@ -36,13 +36,6 @@ def agree(
     return ours
 
 
-def test_an_unmodified_legacy_script_trains() -> None:
-    done = run(["tf_lossscale"], os.path.join(PROGRAMS, "legacy_training.py"), "--steps", "3")
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert said == {"argv": ["--steps", "3"], "fixed": [0.0, 2], "moving": [0.0, 2]}
-
-
 def test_spawned_forked_and_started_processes_have_the_names_too() -> None:
     done = run(["tf_lossscale"], os.path.join(PROGRAMS, "parent.py"))
     assert done.returncode == 0, done.stderr

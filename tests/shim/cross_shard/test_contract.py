@@ -299,22 +299,3 @@ def test_wrong_groups_are_refused_off_the_tpu_too(groups):
     ):
         with pytest.raises(ValueError, match="group_assignment"):
             call()
-
-
-@pytest.mark.parametrize("order", ["inside", "around"])
-@pytest.mark.parametrize("scaled", [support.contrib_optimizer, support.v1_optimizer])
-def test_it_wraps_and_is_wrapped_by_the_loss_scale_optimizers(scaled, order):
-    w = weights()
-    feed = tf1.placeholder(tf.float32, [])
-    if order == "inside":
-        optimizer, _ = scaled(OURS.CrossShardOptimizer(momentum()))
-    else:
-        optimizer = OURS.CrossShardOptimizer(scaled(momentum())[0])
-    train = optimizer.minimize(tf.reduce_sum(w) * feed)
-    with tf1.Session() as session:
-        session.run(tf1.global_variables_initializer())
-        session.run(train, {feed: 2.0})
-        before = session.run(w)
-        np.testing.assert_allclose(before, [0.8, 0.8], rtol=1e-6)
-        session.run(train, {feed: np.inf})
-        np.testing.assert_array_equal(session.run(w), before)

@@ -5,7 +5,7 @@ loss scale: the weights that a run ends with say whether a loss was scaled once 
 """
 
 import os
-from typing import Any, Dict, List
+from typing import Any, List
 
 import numpy as np
 import processes
@@ -99,16 +99,6 @@ def test_a_batch_that_overflows_is_skipped(subject: Any) -> None:
     assert subject.read(optimizer) == (4.0, 1, 2)
 
 
-@final
-def test_a_fixed_scale(subject: Any) -> None:
-    optimizer = subject.fixed(sgd(subject), 8.0)
-    model = model_of(subject.kind)
-    model.compile(optimizer, "mse")
-    fit(model, epochs=2)
-    assert weight(model) == pytest.approx(expected(2)[-1], abs=2e-3)
-    assert subject.read(optimizer) == (8.0, None, 2)
-
-
 @pytest.mark.skipif(recorded.TF < (2, 8), reason="Keras has no jit_compile, or not on CPUs")
 @final
 def test_compiled_by_xla(subject: Any) -> None:
@@ -121,33 +111,6 @@ def test_compiled_by_xla(subject: Any) -> None:
     model.train_on_batch(np.full_like(X, np.nan), Y)
     assert weight(model) == pytest.approx(expected(2)[1], abs=2e-3)
     assert subject.read(optimizer) == (8.0, 0, 3)
-
-
-@pytest.mark.skipif(recorded.TF < (2, 2), reason="models have no train_step")
-@final
-def test_a_train_step_of_the_users(subject: Any) -> None:
-    optimizer = subject.dynamic(sgd(subject), 8.0, 2)
-    kind = subject.kind
-
-    class Clipped(kind.keras.Model):
-        def train_step(self, data: Any) -> Dict[str, Any]:
-            x, y = data[:2]
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(self(x, training=True) - y))
-                scaled = self.optimizer.get_scaled_loss(loss)
-            variables = self.trainable_variables
-            watched = [recorded.gradient_source(each) for each in variables]
-            gradients = self.optimizer.get_unscaled_gradients(tape.gradient(scaled, watched))
-            gradients, _ = tf.clip_by_global_norm(gradients, 2.0**-6)
-            self.optimizer.apply_gradients(zip(gradients, variables))
-            return {"loss": loss}
-
-    model = model_of(kind, Clipped)
-    model.compile(optimizer, "mse")
-    fit(model, epochs=2)
-    # The gradient is longer than the norm, so that every step is a learning rate times the norm.
-    assert weight(model) == pytest.approx(1 - 2 * LEARNING_RATE * 2.0**-6, abs=1e-6)
-    assert subject.read(optimizer) == (16.0, 0, 2)
 
 
 @pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)

@@ -189,25 +189,6 @@ def test_a_function_may_return_what_a_step_returns(subject: Any) -> None:
 
 
 @every
-def test_a_dynamic_scale(subject: Any) -> None:
-    optimizer = make(subject, True, 8.0, 2)
-    variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
-    seen = []
-    for value in (1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0):
-        subject.step(optimizer, [variable], [tf.constant([value, 1.0])])
-        seen.append((variable.numpy().tolist(), *subject.read(optimizer)))
-    assert seen == [
-        ([0.5, 1.5], 8.0, 1, 1),
-        ([0.0, 1.0], 16.0, 0, 2),
-        ([0.0, 1.0], 8.0, 0, 3),
-        ([-0.5, 0.5], 8.0, 1, 4),
-        ([-0.5, 0.5], 4.0, 0, 5),
-        ([-1.0, 0.0], 4.0, 1, 6),
-        ([-1.5, -0.5], 8.0, 0, 7),
-    ]
-
-
-@every
 def test_a_fixed_scale_applies_everything(subject: Any) -> None:
     optimizer = make(subject, False, 8.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
@@ -231,20 +212,6 @@ def test_gradients_that_are_not_there(subject: Any) -> None:
         assert subject.read(optimizer) == state
     subject.step(optimizer, [first, second], [None, tf.constant(1.0)])
     assert (float(first.numpy()), float(second.numpy())) == (1.0, 0.5)
-
-
-@ours
-def test_minimize(subject: Any) -> None:
-    optimizer = make(subject, True, 8.0, 2)
-    variable = recorded.make_variable(subject.kind, 3.0, "v")
-    optimizer.minimize(lambda: tf.convert_to_tensor(variable) * 2.0, [variable])
-    assert float(variable.numpy()) == 2.0
-    with tf.GradientTape() as tape:
-        loss = tf.convert_to_tensor(variable) * 2.0
-    if recorded.TF >= (2, 4):
-        optimizer.minimize(loss, [variable], tape=tape)
-        assert float(variable.numpy()) == 1.0
-        assert subject.read(optimizer) == (16.0, 0, 2)
 
 
 @ours
@@ -381,21 +348,6 @@ def test_the_public_class_reads_a_config_with_the_keras_that_wrote_it(subject: A
     again = subject.cls.from_config(optimizer.get_config())
     assert type(again.inner_optimizer) is type(optimizer.inner_optimizer)
     assert again.get_config() == optimizer.get_config()
-
-
-@pytest.mark.skipif(recorded.TF < (2, 0), reason="the original has no configuration")
-@ours
-def test_what_keras_serialized_is_deserialized_as_our_class(subject: Any) -> None:
-    original = subject._replace(who="original")
-    if subject.kind.name == "keras3":
-        original = original._replace(api="keras3")
-    elif recorded.TF < (2, 4):
-        original = original._replace(api="experimental")
-    optimizers = subject.kind.keras.optimizers
-    serialized = optimizers.serialize(original.dynamic(subject.inner("SGD"), 8.0, 3))
-    again = optimizers.deserialize(serialized)
-    assert any(each.__module__.startswith("tf_lossscale.") for each in type(again).__mro__)
-    assert (again.initial_scale, again.dynamic_growth_steps) == (8.0, 3)
 
 
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="there is no original")

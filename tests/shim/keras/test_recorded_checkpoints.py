@@ -264,21 +264,6 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
-@pytest.mark.parametrize("pair", PAIRS)
-def test_the_original_reads_what_ours_wrote(pair: Any, name: str, tmp_path: Any) -> None:
-    mine, theirs = pair
-    writer, reader = Training(mine, name, value=(1, 2, 3)), Training(theirs, name)
-    before = train(writer)
-    status = reader.checkpoint().restore(writer.save(tmp_path))
-    reader.check(before, STATE, str(theirs))
-    for multiplier in (1.0, 2.0):
-        writer.step(multiplier)
-        reader.step(multiplier)
-    reader.check(writer.state(), STATE, str(theirs))
-    status.assert_consumed()
-
-
 @pytest.mark.parametrize("pair", PAIRS)
 def test_each_reads_the_others_checkpoint_of_the_inner_optimizer(pair: Any, tmp_path: Any) -> None:
     """From TensorFlow 2.3 on, the inner optimizer of Keras 2 has the loss scale, too."""

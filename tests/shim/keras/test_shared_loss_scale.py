@@ -4,7 +4,6 @@ Up to TensorFlow 2.3 they share its state. From 2.4 on each has its own, which b
 scale, and the loss scale that was passed stays as it is.
 """
 
-import copy
 from typing import Any, Dict, List, Tuple
 
 import pytest
@@ -66,19 +65,6 @@ def test_a_step_of_one_optimizer(subject: Any, scales: Any) -> None:
 
 
 @every
-def test_the_counters(subject: Any, scales: Any) -> None:
-    loss_scale = scales.DynamicLossScale(4, 3)
-    trained, other = make(subject, loss_scale), make(subject, loss_scale)
-    train(subject, trained, 2)
-    train(subject, other, 1)
-    found = [number(scale_of(each)) for each in (trained, other)]
-    assert found == ([8.0, 8.0] if SHARES else [4.0, 4.0])
-    assert number(loss_scale._num_good_steps) == 0
-    counters = [subject.read(each)[1] for each in (trained, other)]
-    assert counters == ([0, 0] if SHARES else [2, 1])
-
-
-@every
 def test_an_update_by_hand(subject: Any, scales: Any) -> None:
     loss_scale = scales.DynamicLossScale(4, 1)
     optimizer = make(subject, loss_scale)
@@ -114,28 +100,6 @@ def test_a_subclass_without_methods_of_its_own(subject: Any, scales: Any) -> Non
     # Where the state is shared it begins with the argument, otherwise with the attribute.
     assert number(scale_of(optimizer)) == (8.0 if SHARES else 128.0)
     assert number(loss_scale()) == (8.0 if SHARES else 4.0)
-
-
-@in_graphs  # optimizers of other kinds cannot be copied
-def test_a_deep_copy(subject: Any, scales: Any) -> None:
-    optimizer = make(subject, scales.DynamicLossScale(4, 1))
-    copied = copy.deepcopy(optimizer)
-    train(subject, optimizer, 1)
-    assert number(scale_of(optimizer)) == 8.0
-    assert number(scale_of(copied)) == 4.0
-
-
-@every
-def test_an_optimizer_from_a_config(subject: Any, scales: Any) -> None:
-    if subject.who == "original" and recorded.TF < (2, 0):
-        with pytest.raises(NotImplementedError):
-            make(subject, scales.DynamicLossScale(4, 1)).get_config()
-        return
-    optimizer = make(subject, scales.DynamicLossScale(4, 1))
-    train(subject, optimizer, 1)
-    again = type(optimizer).from_config(optimizer.get_config())
-    assert number(scale_of(optimizer)) == 8.0
-    assert number(scale_of(again)) == 4.0
 
 
 @keras_2

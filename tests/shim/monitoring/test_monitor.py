@@ -317,43 +317,6 @@ def test_the_session_hook(family, tmp_path):
         assert written["skipped_steps", step] == sum(skips[: index + 1])
 
 
-def test_an_estimator(tmp_path):
-    if support.TF_VERSION >= (2, 16):
-        pytest.skip("TensorFlow has no Estimators from 2.16 on")
-    monitors = []
-
-    def model_fn(features, labels, mode):
-        weight = tf1.get_variable("w", initializer=[0.0])
-        optimizer = watched.v1()
-        monitors.append(tfls.monitoring.Monitor(optimizer, every=2))
-        global_step = tf1.train.get_global_step()
-        step = optimizer.apply_gradients([(features, weight)], global_step)
-        return tf.estimator.EstimatorSpec(
-            mode,
-            loss=tf.reduce_sum(weight),
-            train_op=step,
-            training_hooks=[monitors[-1].session_hook(str(tmp_path / "scalars"))],
-        )
-
-    def input_fn():
-        return tf1.data.Dataset.from_tensor_slices(([[1.0], [INF], [1.0]], [0.0, 0.0, 0.0]))
-
-    tf.estimator.Estimator(model_fn, model_dir=str(tmp_path / "model")).train(input_fn)
-    assert monitors[0].counts() == (3, 1, 0)
-    assert monitors[0].first_bad == "w"
-    # After two steps, of which one was applied, and at the end.
-    assert scalars(tmp_path / "scalars") == {
-        ("loss_scale", 1): 8.0,
-        ("loss_scale", 2): 8.0,
-        ("skipped_steps", 1): 1.0,
-        ("skipped_steps", 2): 1.0,
-    }
-    saved = tf.train.list_variables(str(tmp_path / "model"))
-    assert {name for name, _ in saved} == {
-        *("w", "w/Momentum", "global_step", "current_loss_scale", "good_steps")
-    }
-
-
 def test_the_keras_callback(tmp_path):
     monitors, seen = [], []
 
@@ -532,13 +495,6 @@ def test_a_custom_loss_scale_that_skips():
         optimizer.apply_gradients([(tf.constant(gradient), weight)])
     assert (*monitor.counts(), monitor.first_bad) == (2, 1, 0, "weight")
     assert monitor.loss_scale == 2.0
-
-
-def test_the_namespace_holds_these_names_only():
-    assert tfls.monitoring.__all__ == ["Monitor", "StepCounts", "find_nonfinite"]
-    assert dir(tfls.monitoring) == tfls.monitoring.__all__
-    with pytest.raises(AttributeError, match="Monitor"):
-        tfls.monitoring.Monitors
 
 
 @pytest.mark.parametrize("mode", ["graph"] + ([] if support.IS_TF1 else ["eager"]))

@@ -290,18 +290,6 @@ def test_a_gap_is_left_out(tmp_path, capsys):
     assert "Not shown to be the same: steps 30 to 74 of the new run are missing" in out
 
 
-def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path, capsys):
-    old = write(tmp_path / "old", record(RIGHT))
-    with open(old) as file:
-        whole = file.read()
-    cut = tmp_path / "cut"
-    cut.write_text(whole[:-20])
-    assert main([old, str(cut)]) == 1
-    out = capsys.readouterr().out
-    assert f"note: {cut} ends within line 1002, which is left out." in out
-    assert "the new run ends after step 998 of 999 (no end mark: it was cut off)" in out
-
-
 BAD_FILES = [
     (None, "cannot be read: No such file"),
     ("", "is empty"),

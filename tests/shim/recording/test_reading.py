@@ -77,14 +77,6 @@ def test_interleaved_optimizers_are_told_apart(tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_interleaved_runs_are_refused(tmp_path, capsys):
-    path = tmp_path / "record"
-    lines = [line for pair in zip(steps(0, range(5)), steps(0, range(5))) for line in pair]
-    path.write_text(HEADER + OPTIMIZER + "".join(lines))
-    assert main([str(path), str(path)]) == 2
-    assert "step 0 follows step 0: two runs in one file?" in capsys.readouterr().err
-
-
 def test_steps_that_are_missing_are_gaps(tmp_path, capsys):
     path, whole = tmp_path / "record", tmp_path / "whole"
     gap = '{"optimizer": 0, "gap": [4, 7]}\n'

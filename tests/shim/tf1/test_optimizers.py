@@ -49,12 +49,6 @@ class TestInASession:
         session.run(step)
         np.testing.assert_array_equal(session.run(used), [0.5, 2, 2])
 
-    def test_callable_losses(self, make, session):
-        variable = tf1.get_variable("v", initializer=[1.0], use_resource=True)
-        opt, _ = make(tf1.train.GradientDescentOptimizer(0.25))
-        step = opt.minimize(lambda: tf.reduce_sum(variable * 2.0), var_list=[variable])
-        assert support.trained(session, step, variable) == [0.5]
-
     def test_arguments_reach_the_inner_optimizer(self, make, session):
         seen = []
 

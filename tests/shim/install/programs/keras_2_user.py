@@ -149,14 +149,6 @@ def wraps_a_fixed_one():
     return [fit(model), model.optimizer is optimizer, float(optimizer.loss_scale)]
 
 
-def recompiles():
-    model = Asks()
-    model.compile(sgd())
-    weight = fit(model)
-    model.compile(model.optimizer)
-    return [weight, fit(model), int(model.optimizer.iterations.numpy())]
-
-
 def only_fits():
     watching = Watching()
     inputs = tf.keras.layers.Input((1,))
@@ -167,30 +159,7 @@ def only_fits():
     return [fit(model, callbacks=[watching]), watching.seen]
 
 
-def own_loop():
-    model = Line()
-    optimizer = mixed_precision.LossScaleOptimizer(sgd(), True, 2.0**18, dynamic_growth_steps=2)
-    optimizer = type(optimizer).from_config(optimizer.get_config())
-
-    @tf.function
-    def step(x):
-        with tf.GradientTape() as tape:
-            loss = tf.cast(model.loss_of(x), tf.float32)
-            scaled_loss = optimizer.get_scaled_loss(loss)
-        gradients = tape.gradient(scaled_loss, model.trainable_variables)
-        gradients = optimizer.get_unscaled_gradients(gradients)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-
-    model(tf.constant(X))
-    found = []
-    for _ in range(9):
-        step(tf.constant(X))
-        found.append([float(model.get_weights()[0][0, 0]), float(optimizer.loss_scale)])
-    return found
-
-
-PROGRAMS = (asks, asks_eagerly, scales, minimizes, wraps_two, wraps_a_fixed_one)
-PROGRAMS += (recompiles, only_fits, own_loop)
+PROGRAMS = (asks, asks_eagerly, scales, minimizes, wraps_two, wraps_a_fixed_one, only_fits)
 
 
 def main():
