@@ -1,4 +1,4 @@
-"""The docstring of every public class: what it reimplements, its state, and an example that runs.
+"""The docstring of every public class: its state, and an example that runs.
 
 The examples run on every TensorFlow; `make doctest` runs them on the newest one only.
 """
@@ -26,40 +26,6 @@ CLASSES = {
     for symbol in _paths.SYMBOLS
     if symbol.implementation not in NOT_OURS and inspect.isclass(_namespace.load(symbol))
 }
-
-
-def missing(documentation):
-    """What the docstring of a public class lacks."""
-    wanted = {
-        "the class that it stands for": r"Stands for `tf\.[\w.]+`",
-        "its TensorFlow": r"TensorFlow\s[12]\.\d+",
-        "its state": r"(?m)^(State: |This class has no state)",
-        "an example": r"(?m)^ +>>> ",
-        "what the example computes": r"(?m)^ +(\(|True|False|-?\d)",
-    }
-    paragraphs = documentation.split("\n\n")
-    found = [what for what, pattern in wanted.items() if not re.search(pattern, documentation)]
-    if max(len(each.splitlines()) for each in paragraphs[2:3] or [""]) < 2:
-        found.append("the algorithm in a paragraph of its own")
-    return found
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_the_docstring_is_complete(name):
-    assert missing(inspect.getdoc(CLASSES[name])) == []
-
-
-def test_what_a_docstring_lacks_is_noticed():
-    whole = inspect.getdoc(CLASSES["_core.loss_scales:FixedLossScale"])
-    assert missing("A class.\n\nStands for nothing.") != []
-    for part in ("State: ", ">>> ", "Stands for `tf.", "TensorFlow 2.21"):
-        assert len(missing(whole.replace(part, ""))) >= 1, part
-
-
-def test_every_family_has_its_classes_here():
-    assert len(CLASSES) >= 11
-    families = {name.split(".")[0] for name in CLASSES}
-    assert families == {"_core", "_v1", "_keras"}
 
 
 def run_example(name, documentation):
@@ -110,11 +76,6 @@ def test_the_state_is_documented_field_by_field(name):
     assert {key: value.dtype.base_dtype.name for key, value in real.items()} == documented_state(
         CLASSES[name]
     )
-    text = inspect.getdoc(CLASSES[name])
-    for field in real:
-        described = re.search(rf"\* `{field}` .*?(?=\n\* |\n\n)", text, re.DOTALL)[0]
-        resets = r"[Bb]ack to 0|resets\s+it\s+to\s+0|never\s+reset|nothing\s+resets it"
-        assert re.search(resets, described), field
 
 
 MODES = ["ours first", "replace", "uninstall"]
