@@ -46,7 +46,6 @@ experimental = pytest.mark.skipif(TF < (2, 2), reason="`train_step` came with Te
 WEIGHT = 0.03662109375  # 1.0 after four steps; it stays 1.0 where float16 gradients become 0
 ENDS: Dict[str, List[Any]] = {
     "asks": [WEIGHT, 4],
-    "asks_eagerly": [WEIGHT, 4],
     "scales": [0.5, True, 2.0**15],
     "minimizes": [WEIGHT, 2.0**17],
     "wraps_two": [-0.0394134521484375, 2.0**10, 4],

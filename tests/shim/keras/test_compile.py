@@ -4,7 +4,6 @@ The model is one weight, and every number is a power of two, so that a step of S
 loss scale: the weights that a run ends with say whether a loss was scaled once and unscaled once.
 """
 
-import os
 from typing import Any, List
 
 import numpy as np
@@ -86,19 +85,6 @@ def test_a_loss_is_scaled_and_unscaled_once(subject: Any, way: str) -> None:
     assert trajectories.get(1.0, weights) == trajectories[1024.0]
 
 
-@pytest.mark.parametrize("subject", recorded.with_own_step(), ids=str)
-def test_a_batch_that_overflows_is_skipped(subject: Any) -> None:
-    optimizer = subject.dynamic(sgd(subject), 8.0, 100)
-    model = model_of(subject.kind)
-    model.compile(optimizer, "mse")
-    model.train_on_batch(np.full_like(X, np.inf), Y)
-    assert weight(model) == 1.0
-    assert subject.read(optimizer) == (4.0, 0, 1)
-    model.train_on_batch(X, Y)
-    assert weight(model) == pytest.approx(expected(1)[0], abs=1e-3)
-    assert subject.read(optimizer) == (4.0, 1, 2)
-
-
 @pytest.mark.skipif(recorded.TF < (2, 8), reason="Keras has no jit_compile, or not on CPUs")
 @final
 def test_compiled_by_xla(subject: Any) -> None:
@@ -144,49 +130,6 @@ def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
     )
     fit(model, epochs=3, callbacks=[reduce])
     assert recorded.number(optimizer.inner_optimizer.learning_rate) < 0.25
-
-
-@pytest.mark.skipif(recorded.TF < (2, 3), reason="the callbacks write other files before")
-@final
-def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
-    if getattr(subject.kind.keras, "__version__", "").startswith("3.0."):
-        pytest.skip("Keras 3.0 restores the weights, but not the epoch")
-    callbacks = subject.kind.keras.callbacks
-    backup = getattr(callbacks, "BackupAndRestore", None)
-    backup = backup or callbacks.experimental.BackupAndRestore
-
-    class Interrupt(callbacks.Callback):
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            if epoch == 2:
-                raise KeyboardInterrupt
-
-    def start() -> Any:
-        optimizer = subject.dynamic(sgd(subject), 8.0, 2)
-        model = model_of(subject.kind)
-        model.compile(optimizer, "mse")
-        return optimizer, model
-
-    where = str(tmp_path / "backup")
-    os.makedirs(where, exist_ok=True)
-    if subject.kind.name == "keras3":
-        where = os.path.join(where, "model.weights.h5")
-    _, model = start()
-    with pytest.raises(KeyboardInterrupt):
-        fit(model, epochs=4, callbacks=[backup(where), Interrupt()])
-    interrupted = weight(model)
-    optimizer, model = start()
-    ran: List[int] = []
-
-    class Count(callbacks.Callback):
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            ran.append(epoch)
-            if len(ran) == 1:
-                assert weight(self.model) == interrupted
-                assert subject.read(optimizer) == (16.0, 0, 2)
-
-    fit(model, epochs=4, callbacks=[backup(where), Count()])
-    assert ran == [2, 3]
-    assert subject.read(optimizer) == (32.0, 0, 4)
 
 
 @pytest.mark.skipif(recorded.TF >= (2, 0), reason="graph mode is the default of TensorFlow 1 only")

@@ -119,12 +119,6 @@ def test_any_other_is_honored_or_refused(name: str, loss_scale: Any) -> None:
     assert float(names["optimizer"].loss_scale) == (loss_scale or 1)
 
 
-def test_our_loss_scales_are_accepted() -> None:
-    scales = tfls.compat.v1.mixed_precision
-    policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=scales.DynamicLossScale())
-    assert policy.loss_scale.get_config() == scales.DynamicLossScale().get_config()
-
-
 def test_a_loss_scale_is_kept_itself_and_a_policy_that_is_set_comes_back() -> None:
     scale = tfls.compat.v1.mixed_precision.DynamicLossScale()
     policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=scale)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import recorded
 import replicas
+import replicated
 import tensorflow as tf
 from processes import run_python
 from recordings import Recording, v1_optimizer, v1_variable
@@ -52,8 +53,10 @@ def rows(path, number=0):
 
 
 @eager_only
-def test_a_function_of_an_earlier_recording_is_recorded_again(tmp_path):
+@pytest.mark.parametrize("options", [{}, replicated.JIT], ids=["function", "xla"])
+def test_a_function_of_an_earlier_recording_is_recorded_again(options, tmp_path):
     program = Program()
+    program.function = tf.function(program.step, **options)
     for name in ("first", "second"):
         tfls.recording.start(tmp_path / name)
         program.seen.clear()
@@ -64,22 +67,6 @@ def test_a_function_of_an_earlier_recording_is_recorded_again(tmp_path):
         assert rows(tmp_path / name) == program.seen
         assert len(read_record(str(tmp_path / name)).optimizers) == 1
         program.run([1.0, 1.0])  # between the recordings
-
-
-@eager_only
-def test_a_function_that_xla_compiles_is_recorded_again(tmp_path):
-    program = Program()
-    try:
-        program.function = tf.function(program.step, jit_compile=True)
-    except TypeError:  # up to TensorFlow 2.4
-        program.function = tf.function(program.step, experimental_compile=True)
-    for name in ("first", "second"):
-        tfls.recording.start(tmp_path / name)
-        program.seen.clear()
-        program.run([1.0, INF, 1.0])
-        tfls.recording.stop()
-        assert rows(tmp_path / name) == program.seen
-        program.run([1.0, 1.0])
 
 
 def test_a_graph_of_an_earlier_recording_is_recorded_again(tmp_path):

@@ -88,26 +88,6 @@ class TestInASession:
         step = outer.minimize(tf.reduce_sum(variable))
         assert support.trained(session, step, variable) == [0.5]
 
-    def test_several_optimizers_and_graphs(self, make, subject, session):
-        def build():
-            variable = tf1.get_variable("v", initializer=[1.0])
-            factor = tf1.placeholder(tf.float32, [])
-            steps = []
-            for _ in range(2):
-                opt, _ = make(tf1.train.AdamOptimizer(0.5))
-                steps.append(opt.minimize(tf.reduce_sum(variable * factor)))
-            return steps, factor, sorted(v.name for v in tf1.global_variables())
-
-        steps, factor, names = build()
-        with tf.Graph().as_default(), tf1.Session() as other:
-            tf1.get_variable_scope().set_use_resource(tf1.control_flow_v2_enabled())
-            others, other_factor, other_names = build()
-            other.run(tf1.global_variables_initializer())
-            other.run(others, {other_factor: 1.0})
-        assert names == other_names
-        session.run(tf1.global_variables_initializer())
-        session.run(steps, {factor: INF})
-
     @pytest.mark.parametrize("where", ["cond", "while_loop"])
     def test_inside_control_flow(self, make, session, where):
         variable = tf1.get_variable("v", initializer=[8.0], use_resource=True)

@@ -5,8 +5,6 @@ a few hundred steps of finite and non-finite gradients. Both sides live in one g
 steps in one `Session.run`. `TFLS_TEST_SIZE` says how many programs there are.
 """
 
-import functools
-
 import numpy as np
 import pytest
 import support
@@ -153,38 +151,6 @@ def test_contrib_programs(size):
 def test_v1_programs(size):
     # The original cannot take other dtypes (known difference M1).
     check(size, programs(V1, ["float32"]), v1_side, support.v1_namespaces())
-
-
-def test_eager_programs(size):
-    """The same in eager mode, where divisions by the multiplier are real divisions."""
-    count = max(PROGRAMS[size] // 20, 1)
-    random = np.random.RandomState(7)
-    for _ in range(count):
-        arguments = {
-            "initial_loss_scale": float(random.choice([1.0, 7.0, 32768.0])),
-            "increment_period": int(random.randint(-1, 6)),
-            "multiplier": float(random.choice([2.0, 1.7, 3.0])),
-        }
-        name = sorted(OPTIMIZERS)[random.randint(len(OPTIMIZERS))]
-        factors = random.standard_normal(40)
-        factors[random.uniform(size=40) < 0.3] = INF
-        results = []
-        with support.eager():
-            for namespace in support.v1_namespaces().values():
-                program = {"arguments": arguments, "optimizer": name}
-                opt, state = v1_side(namespace, program)
-                variable = tf1.Variable([1.0, 2.0], use_resource=True)
-                rows = []
-                for factor in factors.astype(np.float32):
-                    opt.minimize(
-                        functools.partial(lambda f, v: tf.reduce_sum(v * f), factor, variable),
-                        var_list=[variable],
-                    )
-                    rows.append([variable.numpy(), *[each.numpy() for each in state]])
-                results.append(rows)
-        for original, ours in zip(*results):
-            for first, second in zip(original, ours):
-                assert first.tobytes() == second.tobytes()
 
 
 FAMILIES = [support.v1_optimizer] + [support.contrib_optimizer] * support.IS_TF1

@@ -113,14 +113,10 @@ def fit(model, **options):
     return float(model.get_weights()[0][0, 0])
 
 
-def asks(run_eagerly=False):
+def asks():
     model = Asks()
-    model.compile(sgd(), run_eagerly=run_eagerly)
+    model.compile(sgd())
     return [fit(model), int(model.optimizer.iterations.numpy())]
-
-
-def asks_eagerly():
-    return asks(run_eagerly=True)
 
 
 def scales():
@@ -159,7 +155,7 @@ def only_fits():
     return [fit(model, callbacks=[watching]), watching.seen]
 
 
-PROGRAMS = (asks, asks_eagerly, scales, minimizes, wraps_two, wraps_a_fixed_one, only_fits)
+PROGRAMS = (asks, scales, minimizes, wraps_two, wraps_a_fixed_one, only_fits)
 
 
 def main():
