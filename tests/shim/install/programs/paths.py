@@ -1,4 +1,9 @@
-"""Prints what resolves under `tensorflow` before, during and after an installation."""
+"""Prints what resolves under `tensorflow` before, during and after an installation.
+
+`paths.py before|after keep|replace`: installs before or after TensorFlow is imported. In `after`,
+`traces` has what an installation left in `sys.meta_path` and `sys.modules`: the first one, of which
+nothing was used, and the second.
+"""
 
 import importlib
 import json
@@ -74,6 +79,25 @@ def everything():
     return found
 
 
+def traces_since(finders, known):
+    modules = dict(sys.modules)
+    return {
+        "finders are as before": sys.meta_path == finders,
+        "gone": [name for name in known if name not in modules],
+        "changed": [name for name in known if modules.get(name) is not known[name]],
+        "new": [
+            name
+            for name in modules
+            if name not in known and name.partition(".")[0] != "tf_lossscale"
+        ],
+        "supplied": [
+            name
+            for name, module in modules.items()
+            if type(module).__name__ == "SyntheticNamespace"
+        ],
+    }
+
+
 def main():
     states = {}
     if BEFORE_TENSORFLOW:
@@ -83,12 +107,19 @@ def main():
     else:
         import tensorflow  # noqa: F401  the import is what is tested
 
+        before = list(sys.meta_path), dict(sys.modules)
+        tf_lossscale.install(replace=REPLACE)
+        tf_lossscale.uninstall()
+        unused = traces_since(*before)
         states["before"] = everything()
+        before = list(sys.meta_path), dict(sys.modules)
         tf_lossscale.install(replace=REPLACE)
     tf_lossscale.install(replace=REPLACE)  # a second one changes nothing
     states["during"] = everything()
     tf_lossscale.uninstall()
     tf_lossscale.uninstall()
+    if not BEFORE_TENSORFLOW:
+        states["traces"] = [unused, traces_since(*before)]
     states["after"] = everything()
     states["not_a_module"] = not_a_module()
     states["kept"] = [path for path in states["after"] if kept_for_good(path)]
