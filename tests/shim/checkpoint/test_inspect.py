@@ -56,7 +56,7 @@ def test_files_of_the_real_classes(path, checkpoint):
     assert (state["family"], state["tensorflow"]) == family_of(path)
     assert state["restored_by"][0].startswith("tf_lossscale.")
     expected = recorded_files.facts(folder_of(path))["state_at_save"]
-    expected = {recorded_files.NAMES.get(key, key): value for key, value in expected.items()}
+    expected = recorded_files.same_names(expected)
     got = {each["role"].replace(" ", "_"): each["value"] for each in state["variables"]}
     wanted = {key: expected[key] for key in ("loss_scale", "good_steps", "bad_steps") if key in got}
     assert got == wanted

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import recorded
 import tensorflow as tf
+from recorded_files import FIXTURES, facts, same_names
 
 Recorded = Dict[str, Any]
 
@@ -42,7 +43,6 @@ OPTIMIZERS = {
 TOLERANCE = {"sgd": 0.0, "momentum": 0.0, "adam": 2.0**-20}
 
 
-FIXTURES = os.path.join(recorded.DATA, "fixtures")
 FILES = {  # the kind of the scale and the optimizer
     **{f"dynamic_{name}": ("dynamic", name) for name in OPTIMIZERS},
     "fixed8_adam": ("fixed", "adam"),
@@ -58,15 +58,10 @@ def folders(layout: str, file: str) -> List[str]:
 
 
 def expected_of(folder: str) -> Recorded:
-    expected = recorded.load("fixtures", folder, "expected.json")
-    # Keras 3 calls its variables differently.
-    names = {"dynamic_scale": "loss_scale", "step_counter": "good_steps"}
-    for key in ("state_at_save", "trace_before_save", "trace_after_save"):
-        states = expected[key] if isinstance(expected[key], list) else [expected[key]]
-        for state in states:
-            for old, new in names.items():
-                if old in state:
-                    state[new] = state.pop(old)
+    expected = facts(os.path.join(FIXTURES, folder))
+    expected["state_at_save"] = same_names(expected["state_at_save"])
+    for key in ("trace_before_save", "trace_after_save"):
+        expected[key] = [same_names(state) for state in expected[key]]
     return expected
 
 

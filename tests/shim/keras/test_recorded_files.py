@@ -9,7 +9,6 @@ import contextlib
 import glob
 import importlib
 import os
-import tarfile
 from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
@@ -17,15 +16,12 @@ import pytest
 import recorded
 import small_model
 import tensorflow as tf
+from recorded_files import FIXTURES, facts, same_names, saved_model
 
 import tf_lossscale as tfls
 
 Recorded = Dict[str, Any]
 
-# Python 3.14 requires the argument; versions before 3.12 do not have it.
-SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-
-FIXTURES = os.path.join(recorded.DATA, "fixtures")
 FOLDERS = {
     "legacy": [
         "2.2.3/keras_experimental.LossScaleOptimizer",
@@ -63,8 +59,7 @@ def recordings(kind: str, form: str, size: str) -> List[Tuple[str, Recorded]]:
         if version(folder) > recorded.TF and form not in VARIABLES_ALONE:
             continue
         for path in sorted(glob.glob(os.path.join(FIXTURES, folder, "model_" + form))):
-            expected = recorded.load("fixtures", os.path.relpath(path, FIXTURES), "expected.json")
-            found.append((path, expected))
+            found.append((path, facts(path)))
     return found[-1:] if size == "small" else found
 
 
@@ -87,11 +82,6 @@ def state_of(subject: recorded.Subject, model: Any) -> Recorded:
     state: Recorded = small_model.weights(model)
     state["loss_scale"], state["good_steps"], state["iterations"] = subject.read(model.optimizer)
     return state
-
-
-def same_names(state: Recorded) -> Recorded:
-    names = {"dynamic_scale": "loss_scale", "step_counter": "good_steps"}
-    return {names.get(key, key): value for key, value in state.items()}
 
 
 def check(state: Recorded, expected: Recorded, keys: Tuple[str, ...], where: str) -> None:
@@ -193,12 +183,7 @@ FORMS = [
 def test_saved_models_load_and_go_on(subject: Any, form: str, size: str, tmp_path: Any) -> None:
     in_keras_3 = subject.kind.name == "keras3"
     for path, expected in recordings(subject.kind.name, form, size):
-        file = os.path.join(path, expected["file"])
-        if file.endswith(".tar.gz"):
-            with tarfile.open(file) as archive:
-                archive.extractall(str(tmp_path), **SAFELY)
-            file = str(tmp_path / "sm")
-        model = load_model(subject, file)
+        model = load_model(subject, saved_model(path, tmp_path))
         state = state_of(subject, model)
         saved, original = expected["state_at_save"], expected["state_after_real_load_model"]
         intact = at_least(state, original, saved, path)

@@ -1,11 +1,10 @@
 """Files that the real classes wrote are restored, by name and by object; training goes on alike."""
 
-import glob
-import json
 import os
 
 import numpy as np
 import pytest
+import recorded_files
 import support
 import tensorflow as tf
 
@@ -13,24 +12,15 @@ import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 
-FILES = sorted(
-    os.path.dirname(path)
+FILES = [
+    path
     for kind in ("contrib.LossScaleOptimizer", "v1.MixedPrecisionLossScaleOptimizer")
-    for path in glob.glob(os.path.join(support.DATA, "fixtures", "*", kind, "*", "expected.json"))
-)
-
-
-def load(path):
-    with open(os.path.join(path, "expected.json"), encoding="utf-8") as file:
-        return json.load(file)
-
-
-def name_of(path):
-    return "-".join(path.split(os.sep)[-3:])
+    for path in recorded_files.folders(f"*/{kind}/*")
+]
 
 
 def having(key):
-    return [path for path in FILES if key in load(path)]
+    return [path for path in FILES if key in recorded_files.facts(path)]
 
 
 def make(path):
@@ -72,7 +62,7 @@ def compare(got, wanted):
 
 
 def in_session(session, path, restore):
-    facts = load(path)
+    facts = recorded_files.facts(path)
     wrapped, inner, state = make(path)
     step, factor, tensors = support.recorded_program(wrapped, inner, facts["resource_variables"])
     for slot in inner.get_slot_names():
@@ -90,10 +80,10 @@ def needs_v2_names(facts):
     return not any(key.startswith("cond") for key, _ in facts["saver_keys"])
 
 
-@pytest.mark.parametrize("path", having("saver_prefix"), ids=name_of)
+@pytest.mark.parametrize("path", having("saver_prefix"), ids=recorded_files.label)
 def test_saver_files_by_name(path):
     """With the control flow of the program that wrote the file, the names are the same."""
-    facts = load(path)
+    facts = recorded_files.facts(path)
     adam = "adam" in path and "fixed8_adam" not in path
     with support.graph(control_flow_v2=adam and needs_v2_names(facts)) as session:
 
@@ -107,7 +97,9 @@ def test_saver_files_by_name(path):
 
 
 @pytest.mark.parametrize(
-    "path", [each for each in having("checkpoint_prefix") if each.endswith("_graph")], ids=name_of
+    "path",
+    [each for each in having("checkpoint_prefix") if each.endswith("_graph")],
+    ids=recorded_files.label,
 )
 def test_checkpoints_by_object_in_a_session(path):
     with support.graph() as session:
@@ -121,10 +113,12 @@ def test_checkpoints_by_object_in_a_session(path):
 
 
 @pytest.mark.parametrize(
-    "path", [each for each in having("checkpoint_prefix") if each.endswith("_eager")], ids=name_of
+    "path",
+    [each for each in having("checkpoint_prefix") if each.endswith("_eager")],
+    ids=recorded_files.label,
 )
 def test_checkpoints_by_object_in_eager_mode(path, tmp_path):
-    facts = load(path)
+    facts = recorded_files.facts(path)
     with support.eager():
         variable = tf1.Variable([0.0, 0.0, 0.0], use_resource=True)
         wrapped, inner, state = make(path)
@@ -154,7 +148,7 @@ def test_checkpoints_by_object_in_eager_mode(path, tmp_path):
 )
 def test_a_name_map_reads_old_files_under_control_flow_v2(kind, prefix):
     """A map of names, where the variables have the names that the original gives them (C10)."""
-    path = os.path.join(support.DATA, "fixtures", "1.15.5", *kind.split("/"))
+    path = recorded_files.folders("1.15.5/" + kind)[0]
     with support.graph(control_flow_v2=True) as session:
 
         def restore(facts, *_):

@@ -10,6 +10,7 @@ import processes
 
 FIXTURES = os.path.join(processes.REPOSITORY, "tests", "data", "fixtures")
 NAMES = {"dynamic_scale": "loss_scale", "step_counter": "good_steps"}
+"""What Keras 3 calls its variables, and what the others do."""
 
 
 def folders(pattern):
@@ -21,6 +22,10 @@ def folders(pattern):
 def facts(folder):
     with open(os.path.join(folder, "expected.json"), encoding="utf-8") as file:
         return json.load(file)
+
+
+def same_names(state):
+    return {NAMES.get(key, key): value for key, value in state.items()}
 
 
 def files(folder):
@@ -46,7 +51,7 @@ def saved_models():
 
 
 def saved_model(folder, unpacked):
-    """The SavedModel of a recording, unpacked to a folder where it is packed."""
+    """The file of a recorded model; a SavedModel is unpacked to a folder where it is packed."""
     path = os.path.join(folder, facts(folder)["file"])
     if not path.endswith(".tar.gz"):
         return path
