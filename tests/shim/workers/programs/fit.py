@@ -15,7 +15,8 @@ import sys
 import numpy as np
 import recorded
 import tensorflow as tf
-from steps import STRATEGY, WORKERS, print_results, step_of_keras
+from cluster import STRATEGY, WORKERS
+from steps import print_results, step_of_keras
 
 STEPS, OVERFLOW, BATCH, ROWS = 5, 2, 4, 12
 RATE = 2.0**-5

@@ -18,7 +18,8 @@ import recorded
 import replicas
 import support
 import tensorflow as tf
-from steps import INDEX, STRATEGY, WORKERS, local, step_of_keras, step_of_v1
+from cluster import INDEX, STRATEGY, WORKERS, values
+from steps import step_of_keras, step_of_v1
 
 import tf_lossscale as tfls
 
@@ -79,8 +80,7 @@ class Trained:
         return tf.reduce_sum(table * [number, 2.0]) * factor + bias * factor * number
 
     def read(self):
-        found = [np.asarray(local(each).numpy()).ravel().tolist() for each in self.variables]
-        return found, float(tf.convert_to_tensor(self._scale()).numpy())
+        return values(self.variables), float(tf.convert_to_tensor(self._scale()).numpy())
 
 
 def train(directory=None, die_at=None):

@@ -1,19 +1,8 @@
-"""The cluster, and steps of the two kinds of optimizers, as a function that a replica runs."""
+"""Steps of the two kinds of optimizers, as a function that a replica runs."""
 
 import json
 
-import replicas
 import tensorflow as tf
-
-tf.compat.v1.enable_v2_behavior()
-WORKERS, INDEX = replicas.task()
-STRATEGY = replicas.multi_worker()
-
-
-def local(value):
-    """What this worker holds, or returned."""
-    value = getattr(value, "_value", value)  # of Keras 3, within
-    return replicas.local(STRATEGY, value)[0]
 
 
 def print_results(train, cases):

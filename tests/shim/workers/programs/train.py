@@ -18,7 +18,8 @@ import numpy as np
 import replicas
 import support
 import tensorflow as tf
-from steps import INDEX, STRATEGY, WORKERS, local, print_results, step_of_v1
+from cluster import INDEX, STRATEGY, WORKERS, local, values
+from steps import print_results, step_of_v1
 
 import tf_lossscale as tfls
 
@@ -156,10 +157,6 @@ def own_gradients(weights, gradients, examples):
         tape.watch(copies)
         loss = loss_of(copies, gradients, *examples)
     return [float(each) for each in sums_of(tape.gradient(loss, copies))]
-
-
-def values(variables):
-    return [np.asarray(local(each).numpy(), np.float64).ravel().tolist() for each in variables]
 
 
 def train(case):

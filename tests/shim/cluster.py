@@ -49,6 +49,7 @@ OPTIMIZERS = {
 
 def local(value):
     """What this worker holds, or returned."""
+    value = getattr(value, "_value", value)  # of Keras 3, within
     return replicas.local(STRATEGY, value)[0]
 
 
