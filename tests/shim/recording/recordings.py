@@ -62,25 +62,21 @@ def v1_variable() -> Any:
     return tf1.get_variable("weight", initializer=1.0, use_resource=True)
 
 
-def check(run: Dict[str, Any], where: str, scale: float) -> None:
-    """Asserts that a record has what the program saw, and that recording changed nothing."""
+def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5) -> None:
+    """Asserts that a record has what `replicated.py` saw, and that recording changed nothing."""
     record, rows = run["record"], run["rows"]
-    assert record["scales"] == [scale, *(row["scales"][0] for row in rows[:-1])], where
+    scales = [replicated.SCALE, *(row["scales"][0] for row in rows[:-1])]
+    assert record["scales"] == scales, what
     weights = [str(row["weights"]) for row in rows]  # of a NaN, too
     # What precedes the first step is not shown; it is applied in all cases.
     changed = [True, *(one != other for one, other in zip(weights, weights[1:]))]
-    assert record["applied"] == changed, where
+    assert record["applied"] == changed, what
     if record["rule"] != "fixed":
-        assert record["finite"] == record["applied"], where
+        assert record["finite"] == record["applied"], what
     losses = [row["loss"] for row in rows]
-    np.testing.assert_allclose(record["loss"], losses, rtol=1e-6, err_msg=where)
-    assert run["changed"] == [], where
-
-
-def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5) -> None:
-    """Likewise for the steps of `replicated.py`, of which more is known."""
-    check(run, what, replicated.SCALE)
-    record, steps = run["record"], replicated.expected(count, momentum)
+    np.testing.assert_allclose(record["loss"], losses, rtol=1e-6, err_msg=what)
+    assert run["changed"] == [], what
+    steps = replicated.expected(count, momentum)
     assert record["replicas"] == count, what
     assert record["known"] is (":graph" not in what), what
     assert bool(record["xla"]) is what.endswith(":xla"), what
