@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import numpy as np
 import pytest
 import recorded
+import support
 import tensorflow as tf
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
@@ -121,7 +122,7 @@ def test_small_gradients_of_float16_variables(kind: recorded.Kind) -> None:
     small = [2.0**-12, -(2.0**-13), 2.0**-14, *[0.0] * (SIZE - 3)]
     tf.function(step)(tf.constant(small, tf.float16))
     momentum = [side.state(with_iterations=False)[-1][1] for side in sides]
-    assert all(same(momentum[0], other) for other in momentum[1:])
+    assert all(support.same(momentum[0], other) for other in momentum[1:])
     if kind.name == "keras3":
         np.testing.assert_array_equal(momentum[0] * 8, -np.array(small, np.float16))
 
@@ -150,7 +151,7 @@ def run(original: recorded.Subject, program: Program) -> None:
         if original.api == "keras3" and not 1 <= first[0][1] < float("inf"):
             return  # our class stops in the end, and the original goes on (known difference Q1, Q2)
         for (name, theirs), (_, mine) in zip(first, second):
-            assert same(theirs, mine), f"step {index}, {name}: {theirs} and {mine}"
+            assert support.same(theirs, mine), f"step {index}, {name}: {theirs} and {mine}"
 
 
 class Side:
@@ -197,11 +198,3 @@ class Side:
             ("counter", np.float32(counter or 0)),
             *[one for one in values if with_iterations or one[1].dtype.kind != "i"],
         ]
-
-
-def same(first: Any, second: Any) -> bool:
-    """Whether two arrays are equal to the bit; one NaN is as good as another."""
-    nan = np.isnan(first)
-    if not np.array_equal(nan, np.isnan(second)):
-        return False
-    return np.where(nan, 0, first).tobytes() == np.where(nan, 0, second).tobytes()

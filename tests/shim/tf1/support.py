@@ -5,6 +5,7 @@ import json
 import os
 from typing import Any, Dict, Iterator, List
 
+import numpy as np
 import tensorflow as tf
 
 import tf_lossscale as tfls
@@ -92,6 +93,14 @@ def recorded_program(wrapped: Any, inner: Any, resource: bool) -> Any:
     for slot in inner.get_slot_names():
         state["slot_" + slot] = inner.get_slot(variable, slot)
     return step, factor, state
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two arrays are equal to the bit; one NaN is as good as another."""
+    nan = np.isnan(first)
+    if not np.array_equal(nan, np.isnan(second)):
+        return False
+    return np.where(nan, 0, first).tobytes() == np.where(nan, 0, second).tobytes()
 
 
 def number(value: Any) -> float:

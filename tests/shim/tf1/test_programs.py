@@ -79,14 +79,6 @@ def v1_side(namespace, program):
     return opt, [scale()] if fixed else [scale._current_loss_scale, scale._num_good_steps]
 
 
-def same(first, second):
-    """Whether two arrays are equal to the bit; one NaN is as good as another."""
-    return np.array_equal(np.isnan(first), np.isnan(second)) and (
-        np.where(np.isnan(first), 0, first).tobytes()
-        == np.where(np.isnan(second), 0, second).tobytes()
-    )
-
-
 def run(program, side, namespaces):
     dtype = tf.as_dtype(program["dtype"])
     with support.graph(program["control_flow_v2"]) as session:
@@ -120,7 +112,7 @@ def run(program, side, namespaces):
             session.run(steps, {factor: values.astype(dtype.as_numpy_dtype)})
             original, ours = session.run(states)
             for first, second in zip(original, ours):
-                assert same(first, second), f"step {index}: {original} {ours}"
+                assert support.same(first, second), f"step {index}: {original} {ours}"
 
 
 def check(size, strategy, side, namespaces):
