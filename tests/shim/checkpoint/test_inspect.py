@@ -69,14 +69,6 @@ def test_files_of_the_real_classes(path, checkpoint):
     assert set(dtypes.values()) == {counters}
 
 
-def test_the_keys_are_those_of_the_file(checkpoint):
-    path = recorded_files.file_of("2.15.1/keras_final.LossScaleOptimizer/dynamic_adam")
-    _, out, _ = checkpoint("inspect", path, "--json")
-    (state,) = json.loads(out)["states"]
-    keys = {name for name, _ in tf.train.list_variables(path)}
-    assert {each["key"] for each in state["variables"]} <= keys
-
-
 @pytest.mark.parametrize("folder", recorded_files.saved_models(), ids=recorded_files.label)
 def test_saved_models(folder, tmp_path, checkpoint):
     dynamic = "model_dyn" in folder

@@ -14,8 +14,6 @@ from typing import Any, Dict, List
 import pytest
 from processes import REPOSITORY
 
-from tf_lossscale._cli import child
-
 SHOW = """\
 import json, os, sys
 os.environ.pop("_", None)
@@ -148,25 +146,3 @@ def test_first_imports_from_several_threads_do_not_wait_for_ever() -> None:
     program = os.path.join(REPOSITORY, "tests", "shim", "cli", "programs", "threads.py")
     said = below_run(sys.executable, "-W", "ignore", program, "2")
     assert json.loads(said.splitlines()[-1]) == {}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs os.wait4")
-def test_a_child_starts_in_less_than_twice_the_time() -> None:
-    """By processor time, the least of several starts, so that the load does not matter.
-
-    On an idle machine it takes a quarter more. An import that is not needed at the start, such as
-    that of NumPy, would take several times as long.
-    """
-    variables = dict(os.environ)
-    child.announce(variables, replace=False)
-    assert variables != dict(os.environ)
-    pairs = [(processor_time(variables), processor_time(dict(os.environ))) for _ in range(12)]
-    with_names, without = map(min, zip(*pairs))
-    assert with_names < 2 * without
-
-
-def processor_time(variables: Dict[str, str]) -> float:
-    process = os.spawnve(os.P_NOWAIT, sys.executable, [sys.executable, "-c", "pass"], variables)
-    _, status, usage = os.wait4(process, 0)
-    assert status == 0
-    return usage.ru_utime + usage.ru_stime

@@ -308,18 +308,6 @@ def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
     assert float(variable.numpy()) == float(other.numpy()) != 0.0
 
 
-def test_slots() -> None:
-    for subject in OURS:
-        if subject.kind.name != "legacy":
-            continue
-        inner = subject.inner("Adam", learning_rate=0.5)
-        optimizer = subject.cls(inner)
-        variable = recorded.make_variable(subject.kind, 1.0, "v")
-        subject.step(optimizer, [variable], [tf.constant(1.0)])
-        assert sorted(optimizer.get_slot_names()) == ["m", "v"]
-        assert optimizer.get_slot(variable, "m") is inner.get_slot(variable, "m")
-
-
 @every
 def test_configs(subject: Any) -> None:
     for arguments in ((True, 8.0, 3), (False, 16.0), ()):

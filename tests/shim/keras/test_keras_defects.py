@@ -63,10 +63,13 @@ def k3_no_config(subject: Any) -> bool:
 def k4_no_slots(subject: Any) -> bool:
     if subject.kind.name != "legacy":
         return False
-    step = Step(subject, 1.0, inner=subject.inner("Adam", learning_rate=0.5))
+    inner = subject.inner("Adam", learning_rate=0.5)
+    step = Step(subject, 1.0, inner=inner)
 
-    def slots() -> Any:
-        return step.optimizer.get_slot(step.variable, "m"), step.optimizer.weights
+    def slots() -> None:
+        assert step.optimizer.get_slot(step.variable, "m") is inner.get_slot(step.variable, "m")
+        assert sorted(step.optimizer.get_slot_names()) == ["m", "v"]
+        assert step.optimizer.weights
 
     return raises(AttributeError, slots)
 

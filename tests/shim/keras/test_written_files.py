@@ -29,7 +29,7 @@ def forms(subject: recorded.Subject) -> List[str]:
     found = ["checkpoint"]
     if recorded.TF < (2, 2):
         # Its original has no configuration, and Keras itself cannot trace a float16 model for a
-        # SavedModel (`test_what_tensorflow_1_cannot_save`).
+        # SavedModel.
         return [*found, "model.h5"] if subject.who == "ours" else found
     if subject.kind.name != "keras3":
         found.append("saved_model")
@@ -197,16 +197,3 @@ def test_ours_loads_it(subject: Any, form: str, written: Any) -> None:
     small_model.feed(model, STEPS)
     if "iterations" in kept:
         close(small_model.weights(model), written["after"][str(subject)], "a step later")
-
-
-@pytest.mark.skipif(recorded.TF >= (2, 0), reason="these are limits of Keras in TensorFlow 1")
-def test_what_tensorflow_1_cannot_save(tmp_path: Any) -> None:
-    """A SavedModel of a float16 model, and in `.h5` the policy; whatever the optimizer is."""
-    kind = recorded.kinds()[0]
-    model = small_model.build(kind.keras, kind.optimizers.SGD(0.125))
-    with pytest.raises(TypeError, match="float16"):
-        model.save(str(tmp_path / "model"), save_format="tf")
-    model = trained(OURS[0])  # the original has no configuration to save
-    model.save(str(tmp_path / "model.h5"))
-    loaded = kind.keras.models.load_model(str(tmp_path / "model.h5"))
-    assert (model.output.dtype, loaded.output.dtype) == (tf.float16, tf.float32)

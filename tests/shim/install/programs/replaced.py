@@ -72,21 +72,6 @@ experimental = mixed_precision.experimental.LossScaleOptimizer(sgd(), "dynamic")
 assert isinstance(experimental, mixed_precision.experimental.LossScaleOptimizer)
 found["experimental"] = lineage(experimental)
 
-policies = mixed_precision.experimental
-policies.set_policy(policies.Policy("mixed_float16"))
-assert policies.global_policy().name == "mixed_float16"
-dynamic = tf1.train.experimental.DynamicLossScale()
-scaled = policies.Policy("mixed_float16", loss_scale=dynamic)
-assert scaled.loss_scale.get_config() == dynamic.get_config()
-policies.set_policy("float32")
-assert policies.get_layer_policy(tf.keras.layers.Dense(1)).name == "float32"
-
-rewritten = tf1.train.experimental.enable_mixed_precision_graph_rewrite(
-    tf1.train.GradientDescentOptimizer(0.1)
-)
-tf1.train.experimental.disable_mixed_precision_graph_rewrite()
-found["v1"] = [type(rewritten).__module__.split(".")[0]]
-
 context = importlib.import_module("tensorflow.python.tpu.tpu_function").tpu_shard_context
 with tf.Graph().as_default() as graph, context(2):
     w = tf1.get_variable("w", initializer=1.0, use_resource=True)
