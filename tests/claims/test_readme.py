@@ -29,6 +29,12 @@ def test_the_diff_is_what_migrate_writes():
     assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
 
 
+def test_the_first_command_and_the_diff_come_at_once():
+    words = PAGE.partition("pip install tf-lossscale")[0].split()
+    assert len(words) < 80
+    assert len(PAGE.split()) < 500
+
+
 def test_links_of_the_readme_are_relative_and_those_of_the_package_page_absolute(package_page):
     links = re.findall(r"\]\(([^)]*)\)", PAGE)
     assert len(links) > 8
