@@ -88,8 +88,7 @@ def _stored(
 
     def read(optimizer: Any) -> Any:
         if name not in optimizer.__dict__:
-            message = f"{type(optimizer).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(message)
+            raise AttributeError(name)  # Python then calls `__getattr__`, whose error has a message
         return optimizer.__dict__[name]
 
     def write(optimizer: Any, value: Any) -> None:

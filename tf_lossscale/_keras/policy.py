@@ -173,9 +173,7 @@ def _is_scale_of_compile(name: str, scale: Optional[Any]) -> bool:
 
 
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
-    if name == _SCALED and compile_uses_policies():
-        return
-    if _is_scale_of_compile(name, scale):
+    if (name == _SCALED and compile_uses_policies()) or _is_scale_of_compile(name, scale):
         return
     arguments: Optional[Dict[str, Any]] = {"dynamic": False, "initial_scale": 1}
     if scale is not None:
