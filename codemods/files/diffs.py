@@ -12,6 +12,8 @@ from .printable import quoted
 __all__ = ["colored", "replacements", "unified"]
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+"""A line with its end as editors count them: CRLF, LF or CR."""
 
 
 def unified(path: str, old: bytes, new: bytes) -> bytes:
@@ -34,7 +36,7 @@ def _lines(source: bytes) -> list[bytes]:
 def replacements(old: bytes, new: bytes) -> tuple[Replacement, ...]:
     """The edits from `old` to `new`, in whole lines; none if one of them is not UTF-8."""
     try:
-        before, after = (_lines_of_text(one.decode("utf-8-sig")) for one in (old, new))
+        before, after = (_LINE.findall(one.decode("utf-8-sig")) for one in (old, new))
     except UnicodeDecodeError:
         return ()
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -48,11 +50,6 @@ def replacements(old: bytes, new: bytes) -> tuple[Replacement, ...]:
             else:  # the last line of the file, without a line end
                 found.append(Replacement(start + 1, 1, end, len(last) + 1, text))
     return tuple(found)
-
-
-def _lines_of_text(text: str) -> list[str]:
-    """The lines, each with its end as editors count them: CRLF, LF or CR."""
-    return re.findall(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+", text)
 
 
 def colored(diff: bytes) -> bytes:

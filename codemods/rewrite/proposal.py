@@ -76,13 +76,8 @@ class Proposal(NamedTuple):
     ) -> Proposal:
         """A rewrite that keeps the behavior.
 
-        Args:
-          reference: the place.
-          message: what is done, and why.
-          path: what the reference means afterwards; empty where it keeps its meaning or goes.
-          edits: further edits, each at a node; its children are already edited.
-          removed: the references that the edits take away.
-          group: the symbols that are decided together with it; None: those of its own symbol.
+        The reference means `path` afterwards, which is empty where it keeps its meaning, or where
+        it is among those `removed` by the edits. The group is that of its symbol if it is None.
         """
         legacy = reference.legacy
         if legacy.never_existed:

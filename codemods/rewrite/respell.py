@@ -153,7 +153,9 @@ class _Speller:
 
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
         """The path that is right for most uses if the variable means that; None if it must stay."""
-        bindings = [one for one in _bindings(variable) if not _is_none(one)]
+        # `except ImportError: name = None` is no other meaning.
+        values = ((one, getattr(one.value, "value", "")) for one in _bindings(variable))
+        bindings = [one for one, value in values if value != "None"]
         places = [self._place_of(one) for one in bindings]
         own = {self.targets.get(place) if place is not None else None for place in places}
         if not _has_import(variable):
@@ -296,8 +298,3 @@ def _bindings(variable: Variable) -> list[Binding]:
 
 def _has_import(variable: Variable) -> bool:
     return any(binding.kind == "import" for binding in _bindings(variable))
-
-
-def _is_none(binding: Binding) -> bool:
-    """Whether the binding is `None`, as in `except ImportError: name = None`."""
-    return isinstance(binding.value, cst.Name) and binding.value.value == "None"
