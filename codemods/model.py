@@ -71,6 +71,7 @@ class Surroundings(NamedTuple):
     Attributes:
       makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
       compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
+      flags: the names that a file may make of the version of TensorFlow.
       reads: the names that other files may read from this one.
       shares: whether a program may contain the file and others with legacy names.
       is_alone: whether the run has this file only, so that nothing is known about others.
@@ -78,6 +79,7 @@ class Surroundings(NamedTuple):
 
     makes_optimizers: bool = False
     compiles: bool = False
+    flags: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
     shares: bool = False
     is_alone: bool = False

@@ -1,7 +1,7 @@
 """Tells whether a condition depends on the version of TensorFlow.
 
 It does if it mentions the version, or what a module of TensorFlow has, directly or through a flag
-or function of the same file. Nothing is analyzed beyond that: not which version, nor which branch.
+or function of this file, or of another one by its words. Not which version, nor which branch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FLAG = re.compile(
     r"|(?:prev|old|new|legacy|below|before)_tf",
     re.IGNORECASE,
 )
-"""The name of a flag that another file has made of the version."""
+"""The name of a flag that a file outside the run may have made of the version."""
 
 
 def asks_version(program: Program, test: cst.CSTNode) -> bool:
@@ -77,6 +77,8 @@ def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode])
         return True
     if paths and all(root or is_of_shim(path) for root, path in zip(roots, paths)):
         return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
+    if any(path.rpartition(".")[2] in program.surroundings.flags for path in paths):
+        return True
     name = program.code(node)
     parts: list[cst.CSTNode] = []
     bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []

@@ -115,6 +115,7 @@ class Programs:
         return Surroundings(
             makes_optimizers=bool(self._words.makers - {file}),
             compiles=self._words.compiles,
+            flags=frozenset(name.decode("utf-8", "replace") for name in self._words.flags),
             reads=frozenset(name.decode("utf-8", "replace") for name in reads),
             shares=shares,
         )
@@ -172,12 +173,7 @@ class Programs:
 
 
 class ReExports:
-    """Whether names that come through other modules of the run are right after the rewrite.
-
-    Args:
-      facts: what is known about files, by their absolute paths.
-      modules: finds the module that an import names.
-    """
+    """Whether names that come through other modules of the run are right after the rewrite."""
 
     def __init__(self, facts: Mapping[str, FileFacts], modules: Modules) -> None:
         self._facts = facts

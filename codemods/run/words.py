@@ -51,6 +51,13 @@ _OWN_NAMES = {
 }
 """For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_VERSIONS = (b"__version__", b".VERSION")
+_FLAG = re.compile(
+    rb"^[ \t]*(?:def[ \t]+(\w+)|(\w+)[ \t]*=(?!=)[^\n]*(?:[(\\,]\s*\n[^\n]*)?"
+    rb"(?:__version__|\.VERSION))|__version__|\.VERSION",
+    re.MULTILINE,
+)
+"""A function, a name that is made of a version, or a version, perhaps in the last function."""
 
 
 class Words:
@@ -61,6 +68,8 @@ class Words:
         """The files that import modules by computed names."""
         self.makers: set[str] = set()
         """The files that mention what makes a Keras loss-scale optimizer."""
+        self.flags: set[bytes] = set()
+        """The names that a file may make of the version of TensorFlow."""
         self._compiles = self._loads = self._sets_policy = False
         self._files: list[str] = []
         self._lines: list[bytes] = []
@@ -78,6 +87,12 @@ class Words:
             self.makers.add(file)
         if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
             self.computed.append(file)
+        if b"tensorflow" in source and any(version in source for version in _VERSIONS):
+            function = b""
+            for found in _FLAG.finditer(source):
+                function = found[1] or function
+                if not found[1]:
+                    self.flags |= {found[2] or function, function}
         if not self._loads:
             is_keras = b"load_model" in source and any(word in source for word in _KERAS)
             self._loads = is_keras and bool(_LOADS.search(source))

@@ -111,6 +111,42 @@ def test_program_of_several_files(command_line, program, keras):
     assert set(findings) <= set(result.findings)
 
 
+FLAGS = f"""\
+{TF}
+PRE_24 = LooseVersion(tf.__version__) < LooseVersion("2.4")
+MODERN = (
+    tf.__version__ >= "2.4"
+)
+OTHER = "2.4"
+
+def fp16():
+    return OTHER
+
+def is_old():
+    current = tf.__version__
+    return current < "2.4"
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "depends"),
+    [
+        ("OLD", True),
+        ("not compat.MODERN", True),
+        ("compat.is_old()", True),
+        ("compat.OTHER", False),
+        ("compat.fp16()", False),
+    ],
+)
+def test_flag_that_another_file_makes_of_the_version(command_line, test, depends):
+    main = (
+        f"{TF}import compat\nfrom compat import PRE_24 as OLD\n\nif {test}:\n"
+        f"    opt = {MP}.LossScaleOptimizer(opt, 'dynamic')\n"
+    )
+    result = migrate(command_line, {"compat.py": FLAGS, "main.py": main}, "--to", "shim")
+    assert ("main.py:6 LS908 manual" in result.findings) == depends
+
+
 def test_function_that_another_file_reads_from_the_file_that_imports_it(command_line):
     files = {
         "compat.py": f"import tensorflow\nfrom tensorflow{MP[2:]} import set_policy\n",
