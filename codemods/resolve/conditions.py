@@ -1,7 +1,7 @@
 """Tells whether a condition depends on the version of TensorFlow.
 
 It does if it mentions the version, or what a module of TensorFlow has, directly or through a flag
-or function of this file, or of another one by its words. Not which version, nor which branch.
+or function of this file, or of another one by its words. Which version is not analyzed.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Words:
             for found in _FLAG.finditer(source):
                 function = found[1] or function
                 if not found[1]:
-                    self.flags |= {found[2] or function, function}
+                    self.flags |= {found[2] or function, function} - {b""}
         if not self._loads:
             is_keras = b"load_model" in source and any(word in source for word in _KERAS)
             self._loads = is_keras and bool(_LOADS.search(source))

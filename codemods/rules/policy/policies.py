@@ -19,7 +19,6 @@ shim's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Optional
 
@@ -56,7 +55,6 @@ _WHY = {
     Mention.TEST: "in TensorFlow 2.4 to 2.8, the policies of layers are not experimental ones",
     Mention.VALUE: "the class is passed on as a value",
 }
-_REMOVED = re.compile(r"infer|.*_float32_vars\Z", re.DOTALL)
 _REMOVED_NAME = (
     "no TensorFlow since 2.4 has a policy of this name: use float32, mixed_float16 or "
     "mixed_bfloat16"
@@ -127,8 +125,9 @@ def reports(program: Program) -> Iterator[Proposal]:
         if call is None or not reference.legacy.is_policy or name not in _NAMES:
             continue
         first = constant(call.args[0].value) if call.args and not call.args[0].star else None
+        written = str(first[0]) if first is not None else ""
         guidance = ""
-        if first is not None and _REMOVED.match(str(first[0])):
+        if written.startswith("infer") or written.endswith("_float32_vars"):
             guidance = _REMOVED_NAME
         elif name == "Policy" and _has_own_loss_scale(call):
             guidance = _OTHER
