@@ -10,7 +10,7 @@
 #   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
 #   make defects    apply deliberate defects one by one and check that a test fails for each
 #   make bench      compare the shim with the originals; results in out/benchmarks
-#   make programs   migrate the programs of tests/data/programs anew, after a rule has changed
+#   make programs   migrate the programs of tests/data/programs again, after a rule has changed
 #   make rules      regenerate the pages of the rules after one has changed
 #   make docs       build the documentation site in site/
 #   make clean      remove everything that the targets created

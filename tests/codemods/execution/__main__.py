@@ -1,4 +1,4 @@
-"""Migrates the programs of the bundles anew: `make programs`."""
+"""Migrates the programs of the bundles again: `make programs`."""
 
 from .bundle import BUNDLES, read, write
 from .migration import migrated_anew

@@ -79,8 +79,8 @@ def complaints(source: str, stage: str, expected: str) -> list[str]:
 
 def migrated_anew(name: str, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Lines of a bundle, with what the rules make of their programs today."""
-    anew = {"bundle": _program, "guards": _guard}.get(name)
-    return list(map(anew, lines) if anew else _programs_of_several_files(lines))
+    migrate_one = {"bundle": _program, "guards": _guard}.get(name)
+    return list(map(migrate_one, lines) if migrate_one else _programs_of_several_files(lines))
 
 
 def _program(line: dict[str, Any]) -> dict[str, Any]:
