@@ -119,7 +119,7 @@ def test_deep_files_are_one_error_each(command_line):
     lines = dict(line.split(":", 1) for line in ran.err.splitlines())
     assert not any("a rule failed" in line or "crashed" in line for line in lines.values())
     assert len(lines) == len(ran.err.splitlines())
-    assert " is nested too deeply" in lines["parentheses.py"]
+    assert lines["parentheses.py"].startswith("4: error: is nested too deeply")
     assert "hidden.py" in lines
     assert command_line.path("zzz.py").read_bytes() == FINAL
 
