@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List
 
 from table import DEFECTS, Defect
 
@@ -87,16 +87,11 @@ class Copy:
         return CAUGHT if status in (FAILED, ERRORS) and self._passes(defect.test) else BROKEN
 
     def _passes(self, test: str) -> bool:
-        with _lock:
-            known = _passing.get(test)
-        if known is None:
-            known = self.status(test) == 0
-            with _lock:
-                _passing[test] = known
-        return known
+        if test not in _passing:
+            _passing[test] = self.status(test) == 0
+        return _passing[test]
 
 
-_lock = threading.Lock()
 _passing: Dict[str, bool] = {}
 """Whether each test passes without a defect; one that does not proves nothing."""
 
@@ -118,36 +113,21 @@ def row(defect: Defect, verdict: str, seconds: float = 0) -> str:
     return f"{verdict:<14} {seconds:5.1f} s  {where:<42} {text:<61} {defect.test}"
 
 
-def run(defects: List[Defect]) -> List[Tuple[Defect, str]]:
-    """Applies the defects, and prints a line for each."""
-    left: queue.Queue[Defect] = queue.Queue()
-    for defect in defects:
-        left.put(defect)
-    results: List[Tuple[Defect, str]] = []
+def run(defects: List[Defect]) -> List[str]:
+    """Applies the defects, and prints a line for each; returns their verdicts."""
+    copies: queue.Queue[Copy] = queue.Queue()
 
-    def work(folder: Path) -> None:
-        copy = Copy(folder)
-        while True:
-            try:
-                defect = left.get_nowait()
-            except queue.Empty:
-                return
-            start = time.monotonic()
-            verdict = copy.verdict(defect)
-            with _lock:
-                results.append((defect, verdict))
-                print(row(defect, verdict, time.monotonic() - start), flush=True)
+    def work(defect: Defect) -> str:
+        copy, start = copies.get(), time.monotonic()
+        verdict = copy.verdict(defect)
+        copies.put(copy)
+        print(row(defect, verdict, time.monotonic() - start), flush=True)
+        return verdict
 
-    with tempfile.TemporaryDirectory() as folder:
-        threads = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(COPIES) as threads:
         for number in range(COPIES):
-            path = Path(folder) / str(number)
-            path.mkdir()
-            threads.append(threading.Thread(target=work, args=(path,)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
-    return results
+            copies.put(Copy(Path(folder, str(number))))
+        return list(threads.map(work, defects))
 
 
 def main(arguments: List[str]) -> int:
@@ -167,7 +147,7 @@ def main(arguments: List[str]) -> int:
     for defect in gone:
         print(row(defect, GONE))
     results = [] if only_check else run([each for each in chosen if each not in gone])
-    missed = len(gone) + sum(verdict != CAUGHT for _, verdict in results)
+    missed = len(gone) + sum(verdict != CAUGHT for verdict in results)
     print(f"{len(chosen)} defects; {missed} {'cannot be applied' if only_check else 'not caught'}")
     return 1 if missed else 0
 

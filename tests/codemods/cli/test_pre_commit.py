@@ -8,20 +8,9 @@ import sys
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, PROGRAM
+from file_system import commit, git
 
 ROOT = str(pathlib.Path(__file__).resolve().parents[3])
-
-
-def run(*command: str, status: int = 0) -> str:
-    ran = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    assert ran.returncode == status, ran.stdout
-    return ran.stdout
-
-
-def git(*arguments: str) -> str:
-    return run("git", "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments)
 
 
 @pytest.fixture
@@ -48,9 +37,8 @@ def pre_commit(command_line, tmp_path, monkeypatch):
     )
     monkeypatch.chdir(hooks)
     git("init", "-q")
-    git("add", ".")
-    git("commit", "-q", "-m", "hooks")
-    revision = git("rev-parse", "HEAD").strip()
+    commit(".")
+    revision = git("rev-parse", "HEAD").decode().strip()
     monkeypatch.chdir(command_line.directory)
     git("init", "-q")
 
@@ -59,7 +47,15 @@ def pre_commit(command_line, tmp_path, monkeypatch):
             f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks:\n  - id: {hook}\n"
         )
         git("add", ".")
-        return run(sys.executable, "-m", "pre_commit", "run", "--all-files", status=status)
+        ran = subprocess.run(
+            [sys.executable, "-m", "pre_commit", "run", "--all-files"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == status, ran.stdout
+        return ran.stdout
 
     return pre_commit
 

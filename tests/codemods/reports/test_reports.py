@@ -294,6 +294,7 @@ def test_text_says_what_was_not_applied():
     assert line_of(finding._replace(applied=True)) == "a.py:1:2: LS301 unsafe X: why"
     manual = finding._replace(outcome=Safety.MANUAL)
     assert line_of(manual) == "a.py:1:2: LS301 manual X: why"
+    assert line_of(manual._replace(message="c\x1b\nd")).endswith(" X: c\\033\\nd")
 
 
 def test_text_shows_the_source_line_and_underlines_the_place(legacy):
