@@ -6,6 +6,7 @@ its absence is a failure rather than a skip.
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 from command_line import CommandLine
@@ -37,24 +38,20 @@ if FLAGS.use_tpu:
 """
 
 
-def browser_path() -> str:
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    found = os.environ.get("TFLS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
-    if not found:
-        required = os.environ.get("TFLS_REQUIRE_CHROMIUM")
-        (pytest.fail if required else pytest.skip)("Chromium is not installed")
-    return found
+def without(what: str) -> NoReturn:
+    (pytest.fail if os.environ.get("TFLS_REQUIRE_CHROMIUM") else pytest.skip)(what)
 
 
 @pytest.fixture(scope="module")
 def browser():
-    path = browser_path()
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    path = os.environ.get("TFLS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        if os.environ.get("TFLS_REQUIRE_CHROMIUM"):
-            raise
-        pytest.skip("playwright is not installed")
+        without("playwright is not installed")
+    if not path:
+        without("Chromium is not installed")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield chromium

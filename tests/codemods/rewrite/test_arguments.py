@@ -16,13 +16,6 @@ def test_what_cannot_be_matched(source):
     assert matched(call(source), ("a", "b")) is None
 
 
-@pytest.mark.parametrize("source", ["f(1, b=2)", "f(1, 2)", "f(b=2, a=1)", "f(a=1, b=2)"])
-def test_matched(source):
-    found = matched(call(source), ("a", "b"))
-    values = {name: argument.value.value for name, argument in found.items()}
-    assert values == {"a": "1", "b": "2"}
-
-
 @pytest.mark.parametrize(
     ("source", "after"),
     [

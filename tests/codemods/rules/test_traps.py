@@ -14,12 +14,6 @@ NO_OPS = examples('''
 
       NAMES = ["use tf.contrib.tpu.CrossShardOptimizer", "LossScale"]  # LossScaleManager
 
-    # a name that a function shadows
-      import tensorflow as tf
-
-      def f(tf, x):
-          return tf.train.experimental.loss_scaling(x)
-
     # both npu_bridge and TensorFlow in one file
       import tensorflow as tf
       from npu_bridge.npu_init import *
@@ -152,15 +146,6 @@ REWRITES = examples('''
     -        .experimental.LossScaleOptimizer(opt, "dynamic"))
     + opt = (tf.keras.mixed_precision  # the experimental one
     +     .LossScaleOptimizer(opt))
-
-    # a dotted import without an alias
-    - import tensorflow.contrib.mixed_precision
-    + import tf_lossscale as tfls
-      import tensorflow.keras
-
-    - manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
-    + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-      model = tensorflow.keras.Model()
 
     # dotted imports go with the uses that need them
       import tensorflow

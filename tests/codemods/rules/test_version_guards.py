@@ -75,21 +75,6 @@ def test_branch_of_another_condition_is_rewritten(test):
     assert not [one for one in result.findings if one.code == "LS908"]
 
 
-@pytest.mark.parametrize("unsafe", [False, True])
-@pytest.mark.parametrize("target", TARGETS)
-def test_no_branch_is_ever_removed(target, unsafe):
-    source = """\
-if get_backend() == "amd":
-    set_policy("float32")
-elif tf.__version__ < "2.4":
-    tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
-else:
-    tf.keras.mixed_precision.set_global_policy("mixed_float16")
-"""
-    result = transformed(HEAD + source, TARGETS[target]._replace(unsafe=unsafe))
-    assert result.source.decode() == HEAD + source
-
-
 @pytest.mark.parametrize(
     "binds",
     [

@@ -46,19 +46,17 @@ UNCERTAIN = [
 ]
 
 
-@pytest.mark.parametrize("source", IMPORTS)
-def test_what_is_imported_of_a_module(source):
-    assert imports_of("a/models.py", source.encode()) == IMPORTS[source]
-
-
-@pytest.mark.parametrize("source", PACKAGE)
-def test_what_is_imported_of_a_package(source):
-    assert imports_of("a/models/__init__.py", source.encode()) == PACKAGE[source]
-
-
-@pytest.mark.parametrize("source", UNCERTAIN)
-def test_what_is_no_plain_import_is_uncertain(source):
-    assert imports_of("a/models.py", source.encode()) is None
+@pytest.mark.parametrize(
+    ("module", "source", "found"),
+    [
+        *(("a/models.py", *row) for row in IMPORTS.items()),
+        *(("a/models/__init__.py", *row) for row in PACKAGE.items()),
+        *(("a/models.py", source, None) for source in UNCERTAIN),
+    ],
+)
+def test_what_is_imported_of_a_module(module, source, found):
+    """None where it is no plain import."""
+    assert imports_of(module, source.encode()) == found
 
 
 @pytest.mark.parametrize("source", [one for one in IMPORTS if IMPORTS[one]] + UNCERTAIN)
