@@ -1,14 +1,13 @@
 """The parsers of `tf-lossscale`, reached as a user reaches them: by the command line."""
 
 import argparse
-import configparser
 import contextlib
 import importlib
 import io
 from typing import Callable, Dict, Iterator, List, Set, Tuple
 from unittest import mock
 
-from documents import ROOT
+from documents import config
 
 WITH_OPTIONS = {
     "migrate": ("migrate", "."),
@@ -29,9 +28,7 @@ class Accepted(BaseException):
 
 def entry_point() -> Callable[[List[str]], int]:
     """The function that the installed command calls."""
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    script = config["options.entry_points"]["console_scripts"].strip()
+    script = config("setup.cfg")["options.entry_points"]["console_scripts"].strip()
     module, _, function = script.partition("=")[2].strip().partition(":")
     return getattr(importlib.import_module(module), function)
 

@@ -1,6 +1,7 @@
 """What the repository says of itself: its Markdown files, docstrings and comments."""
 
 import ast
+import configparser
 import functools
 import io
 import os
@@ -51,6 +52,12 @@ def files(*suffixes: str) -> Iterator[pathlib.Path]:
 
 def name_of(path: pathlib.Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def config(name: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / name)
+    return parser
 
 
 def markdown() -> List[Text]:

@@ -1,6 +1,5 @@
 """Every command line of the documentation is one that works, and every option is documented."""
 
-import configparser
 import itertools
 import json
 import re
@@ -10,7 +9,7 @@ from typing import Iterable, Iterator, List, Set, Tuple
 
 import pytest
 from command_parsers import WITH_OPTIONS, actions, entry_point, options, parse
-from documents import ROOT, Text, blocks, markdown, place, prose
+from documents import ROOT, Text, blocks, config, markdown, place, prose
 from test_named_paths import EXAMPLES, environments, targets
 from tf_lossscale_codemods.cli import command as codemods, settings
 
@@ -117,13 +116,12 @@ def _wrong(words: List[str], whole: bool) -> str:
 
 
 def _wrong_pip(rest: List[str], _: bool) -> str:
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
+    setup = config("setup.cfg")
     for word in rest[1:]:
         name, _, extra = word.rstrip("]").partition("[")
-        if name not in (config["metadata"]["name"], "show"):
+        if name not in (setup["metadata"]["name"], "show"):
             return f"{name} is not this package"
-        if extra and extra not in config["options.extras_require"]:
+        if extra and extra not in setup["options.extras_require"]:
             return f"no such extra: {extra}"
     return "" if rest[:1] in (["install"], ["show"]) else "neither install nor show"
 

@@ -1,13 +1,12 @@
 """Every path, module, symbol, rule code, target and environment that a text names exists."""
 
 import ast
-import configparser
 import functools
 import re
 from typing import Iterable, List, Set
 
 import pytest
-from documents import ROOT, Text, everything, files, markdown, name_of, place
+from documents import ROOT, Text, config, everything, files, markdown, name_of, place
 from tf_lossscale_codemods.rules.codes import codes
 
 from tf_lossscale import _paths
@@ -151,9 +150,7 @@ def targets() -> Set[str]:
 
 
 def environments() -> Set[str]:
-    config = configparser.ConfigParser()
-    config.read(ROOT / "tox.ini")
-    return set(config["tox"]["env_list"].split())
+    return set(config("tox.ini")["tox"]["env_list"].split())
 
 
 def wrong_targets(texts: Iterable[Text]) -> List[str]:

@@ -8,8 +8,7 @@ import re
 from typing import Dict, Iterator, List, NamedTuple
 
 import pytest
-from documents import ROOT
-from test_versions import config
+from documents import ROOT, config
 
 from tf_lossscale._recording.reading import read_record
 

@@ -1,11 +1,10 @@
 """The versions that texts name are those that are tested, required and released."""
 
-import configparser
 import re
 import runpy
 from typing import Iterable, List, Set
 
-from documents import ROOT, Text, markdown, place, prose
+from documents import ROOT, Text, config, markdown, place, prose
 
 import tf_lossscale
 from tf_lossscale._versions.base import INSTALL_HINT
@@ -25,12 +24,6 @@ _LIST = re.compile(r"((?:\d\.\d+, ){3,}\d\.\d+,? and \d\.\d+)")
 
 def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
-
-
-def config(name: str) -> configparser.ConfigParser:
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / name)
-    return parser
 
 
 def tested() -> List[str]:
