@@ -95,11 +95,6 @@ def test_only_the_unknown_version_keeps_both_apart_from_keras_3(legacy, nothing_
     assert b"+opt = tfls.keras" in legacy.run("migrate", "--unsafe").out
 
 
-def test_a_pin_that_allows_both_decides_nothing(command_line):
-    given(command_line, **{"requirements.txt": "tensorflow>=2.4\nkeras\n"})
-    assert report(command_line)["reason"] == "tensorflow 2.15.1 is installed"
-
-
 @pytest.mark.parametrize(
     ("versions", "environment", "target", "reason"),
     [
@@ -162,25 +157,6 @@ def test_contradictions_are_reported_and_the_result_runs_on_both(
         assert command_line.run("migrate", "--keras", option).err == ""
 
 
-def test_legacy_keras_explains_a_newer_tensorflow(command_line):
-    files = {"requirements.txt": "tensorflow==2.17\n", "run.sh": "export TF_USE_LEGACY_KERAS=1\n"}
-    given(command_line, **files)
-    assert report(command_line) == {
-        "target": "2",
-        "reason": "TF_USE_LEGACY_KERAS=1 in run.sh:1",
-        "warnings": [],
-    }
-
-
-def test_python_files_and_notebooks_count_also_without_a_legacy_name(command_line):
-    given(command_line, **{"requirements.txt": "tensorflow==2.17\n"})
-    command_line.write(sub__train=b"import os\n\nimport tf_keras\n")
-    assert report(command_line)["reason"] == "an import of tf_keras in sub/train.py:3"
-    cell = {"cell_type": "code", "source": ["import tf_keras"]}
-    command_line.path("a.ipynb").write_text(json.dumps({"cells": [cell]}))
-    assert report(command_line)["reason"] == "an import of tf_keras in a.ipynb:1"
-
-
 ENVIRONMENTS = """
     docker/Dockerfile.gpu docker/gpu.dockerfile Containerfile docker-compose.yml
     .env .envrc .env.local gpu.env run.bash scripts/run.sh Makefile
@@ -189,10 +165,25 @@ ENVIRONMENTS = """
     """
 
 
-@pytest.mark.parametrize("path", ENVIRONMENTS.split())
-def test_files_that_set_the_environment(command_line, path):
-    given(command_line, **{path: 'TF_USE_LEGACY_KERAS = "1"\n'})
-    assert report(command_line)["reason"] == f"TF_USE_LEGACY_KERAS=1 in {path}:1"
+PIN = {"requirements.txt": "tensorflow==2.17\n"}
+CELL = {"cell_type": "code", "source": ["import tf_keras"]}
+DECIDING = [
+    ({"requirements.txt": "tensorflow>=2.4\nkeras\n"}, "tensorflow 2.15.1 is installed"),
+    ({**PIN, "run.sh": "export TF_USE_LEGACY_KERAS=1\n"}, "TF_USE_LEGACY_KERAS=1 in run.sh:1"),
+    # Python files and notebooks count also without a legacy name.
+    ({**PIN, "b/c.py": "import os\n\nimport tf_keras\n"}, "an import of tf_keras in b/c.py:3"),
+    ({**PIN, "a.ipynb": json.dumps({"cells": [CELL]})}, "an import of tf_keras in a.ipynb:1"),
+    *(
+        ({path: 'TF_USE_LEGACY_KERAS = "1"\n'}, f"TF_USE_LEGACY_KERAS=1 in {path}:1")
+        for path in ENVIRONMENTS.split()
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "reason"), DECIDING)
+def test_what_decides_for_keras_2(command_line, files, reason):
+    given(command_line, **files)
+    assert report(command_line) == {"target": "2", "reason": reason, "warnings": []}
 
 
 def test_other_files_do_not_count(command_line):
