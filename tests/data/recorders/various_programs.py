@@ -9,7 +9,7 @@ the same in every version.
 
 import os
 import sys
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -45,9 +45,12 @@ def entropy(scores: Any, labels: Any) -> Any:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores)
 
 
+def two_layers(w: List[Any], x: Any) -> Any:
+    return logits(tf.nn.relu(tf.matmul(half(x), w[0]) + w[1]), w[2], w[3])
+
+
 def dense(w: List[Any], x: Any, labels: Any) -> Any:
-    x = tf.nn.relu(tf.matmul(half(x), w[0]) + w[1])
-    return entropy(logits(x, w[2], w[3]), labels)
+    return entropy(two_layers(w, x), labels)
 
 
 def convolution(w: List[Any], x: Any, labels: Any) -> Any:
@@ -165,26 +168,23 @@ PROGRAMS: Dict[str, Program] = {
 }
 
 
-def initial_weights(program: Program, mistake: str) -> List[np.ndarray]:
+def initial_weights(shapes: Sequence[Any], mistake: str) -> List[np.ndarray]:
     random = np.random.RandomState(1 if mistake == "weights" else 0)
     return [
         (random.randn(*shape) * np.sqrt(1.0 / np.prod(shape[:-1]))).astype(np.float32)
         if len(shape) > 1
         else np.zeros(shape, np.float32)
-        for shape in program.shapes
+        for shape in shapes
     ]
 
 
 def batches(program: Program, mistake: str) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
     images, digits = random_data(program.form) if program.form in NOISE else load()
-    seed = 1 if mistake == "order" else 0
-    random = np.random.RandomState(seed)
+    random = np.random.RandomState(1 if mistake == "order" else 0)
     order = np.concatenate([random.permutation(len(images)) for _ in range(8)])
     for step in range(STEPS):
-        if mistake == "late" and step >= LATE:
-            take = order[(step + 3) * BATCH : (step + 4) * BATCH]
-        else:
-            take = order[step * BATCH : (step + 1) * BATCH]
+        start = (step + 3 if mistake == "late" and step >= LATE else step) * BATCH
+        take = order[start : start + BATCH]
         if mistake == "part" and program.style == "fit":
             take = np.concatenate([take[: BATCH // 2]] * 2)
         yield formed(images[take], program.form), digits[take]
@@ -201,12 +201,8 @@ def random_data(form: str) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def formed(images: np.ndarray, form: str) -> np.ndarray:
-    if form in NOISE:
-        return images
-    if form == "flat":
-        return images.reshape([-1, 64])
-    if form == "rows":
-        return images.reshape([-1, 8, 8])
+    if form in ("flat", "rows"):
+        return images.reshape([-1, 64] if form == "flat" else [-1, 8, 8])
     if form == "words":
         blocks = images.reshape([-1, 4, 2, 4, 2]).mean(axis=(2, 4))
         return np.round(blocks * 16).astype(np.int32).reshape([-1, 16])
@@ -305,7 +301,7 @@ def in_session(name: str, mistake: str, implementation: str) -> None:
         else:
             w = [
                 tf1.get_variable(f"w{number}", initializer=value)
-                for number, value in enumerate(initial_weights(program, mistake))
+                for number, value in enumerate(initial_weights(program.shapes, mistake))
             ]
             optimizer, scale = session_optimizer(program, mistake, rate, implementation)
             if name == "contrib_parts":
@@ -360,8 +356,7 @@ def gan_steps(program: Program, mistake: str, implementation: str, real: Any, ra
         ]
 
     def network(w: List[Any], x: Any) -> Any:
-        w = [half(each) for each in w]
-        return logits(tf.nn.relu(tf.matmul(half(x), w[0]) + w[1]), w[2], w[3])
+        return two_layers([half(each) for each in w], x)
 
     maker = variables("maker", [(64, 16), (16,), (16, 64), (64,)])
     critic = variables("critic", [(64, 16), (16,), (16, 1), (1,)])
@@ -373,19 +368,11 @@ def gan_steps(program: Program, mistake: str, implementation: str, real: Any, ra
             tf.nn.sigmoid_cross_entropy_with_logits(labels=truth + 0 * scores, logits=scores)
         )
 
-    losses = [
-        (maker, loss_of(network(critic, false), 1.0), "none"),
-        (
-            critic,
-            loss_of(network(critic, real), 1.0) + loss_of(network(critic, false), 0.0),
-            mistake,
-        ),
-    ]
+    makers = loss_of(network(critic, false), 1.0)
+    critics = loss_of(network(critic, real), 1.0) + loss_of(network(critic, false), 0.0)
     steps = []
-    for w, loss, which in losses:
-        own_rate = rate
-        if which == "none" and mistake == "rate":
-            own_rate = rate / 1.1
+    for w, loss, which in ((maker, makers, "none"), (critic, critics, mistake)):
+        own_rate = rate / 1.1 if which == "none" and mistake == "rate" else rate
         optimizer, scale = session_optimizer(program, which, own_rate, implementation)
         gradients = [each for each, _ in optimizer.compute_gradients(loss, w)]
         gradients = changed(program, which, gradients, w, scale())
@@ -418,8 +405,7 @@ def keras_optimizer(program: Program, mistake: str, implementation: str) -> Any:
     initial, period = program.scale[0], growth_steps(program, mistake)
     if mistake == "fixed" and not KERAS_3:
         return cls(inner, dynamic=False, initial_scale=initial)
-    if mistake == "fixed":
-        period = 10**6
+    period = 10**6 if mistake == "fixed" else period
     return cls(inner, initial_scale=initial, dynamic_growth_steps=period)
 
 
@@ -437,7 +423,7 @@ def in_loop(name: str, mistake: str, implementation: str) -> None:
     program = PROGRAMS[name]
     tf.keras.backend.clear_session()
     make = tf.keras.Variable if KERAS_3 else tf.Variable
-    variables = [make(each, name="w") for each in initial_weights(program, mistake)]
+    variables = [make(each, name="w") for each in initial_weights(program.shapes, mistake)]
     optimizer = keras_optimizer(program, mistake, implementation)
     if KERAS_3:
         optimizer.build(variables)
@@ -514,15 +500,9 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
             x = layers.Dense(size, activation=activation, dtype=policy)(x)
     x = layers.Dense(10, dtype=policy)(x)
     model = tf.keras.Model(inputs, layers.Activation("linear", dtype="float32")(x))
-    random = np.random.RandomState(1 if mistake == "weights" else 0)
-    model.set_weights(
-        [
-            (random.randn(*each.shape) * np.sqrt(1.0 / np.prod(each.shape[:-1])))
-            if each.ndim > 1
-            else each
-            for each in model.get_weights()
-        ]
-    )
+    built = model.get_weights()
+    drawn = initial_weights([each.shape for each in built], mistake)
+    model.set_weights([b if b.ndim == 1 else d for b, d in zip(built, drawn)])
     optimizer = keras_optimizer(program, mistake, implementation)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, **({"reduction": "sum"} if mistake == "sum" else {})
@@ -539,12 +519,7 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
     model.fit(x, labels, callbacks=[Schedule()], **options)
 
 
-STYLES: Dict[str, Callable[[str, str, str], None]] = {
-    "contrib": in_session,
-    "v1": in_session,
-    "keras": in_loop,
-    "fit": by_fit,
-}
+STYLES = {"contrib": in_session, "v1": in_session, "keras": in_loop, "fit": by_fit}
 
 
 def cases(implementation: str) -> Iterator[str]:
