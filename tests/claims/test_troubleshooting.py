@@ -3,9 +3,9 @@
 The current TensorFlow raises its messages here; those of older versions were recorded.
 """
 
-import importlib.util
 import json
 import re
+import runpy
 from typing import Dict, List, Tuple
 
 import pytest
@@ -54,12 +54,7 @@ OTHERWISE = {
 
 
 def programs() -> Dict[str, str]:
-    spec = importlib.util.spec_from_file_location("messages", RECORDER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.PROGRAMS
+    return runpy.run_path(str(RECORDER))["PROGRAMS"]
 
 
 def recorded() -> Dict[str, Dict[str, str]]:
@@ -74,12 +69,10 @@ def recorded() -> Dict[str, Dict[str, str]]:
 
 
 RUN = """
-import importlib.util, json, os, sys
-spec = importlib.util.spec_from_file_location("messages", sys.argv[1])
-messages = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(messages)
+import json, runpy, sys
+message_of = runpy.run_path(sys.argv[1])["message_of"]
 with open(sys.argv[2], encoding="utf-8") as file:
-    found = {name: messages.message_of(each) for name, each in json.load(file).items()}
+    found = {name: message_of(each) for name, each in json.load(file).items()}
 print("\\n" + json.dumps(found))
 """
 

@@ -1,14 +1,12 @@
 """How `python tests/clients` compares results."""
 
-import importlib.util
 import os
+import runpy
 
 import pytest
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
-spec = importlib.util.spec_from_file_location("client_comparison", PROGRAM)
-clients = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(clients)
+CLIENTS = runpy.run_path(PROGRAM)
 
 
 @pytest.mark.parametrize(
@@ -26,10 +24,10 @@ spec.loader.exec_module(clients)
     ],
 )
 def test_verdicts(original, ours, verdict):
-    assert clients.compare(original, ours) == verdict
+    assert CLIENTS["compare"](original, ours) == verdict
 
 
 def test_each_client_has_its_program():
     here = os.path.dirname(PROGRAM)
-    for client in clients.CLIENTS.values():
+    for client in CLIENTS["CLIENTS"].values():
         assert os.path.isfile(os.path.join(here, client.program))
