@@ -36,24 +36,18 @@ def tree(command_line):
     return command_line
 
 
-def summary_of(outcomes) -> dict:
-    counts = {"safe": 0, "unsafe": 0, "manual": 0}
-    for finding in outcomes:
-        counts[finding["outcome"]] += 1
-    return counts
-
-
 def test_json_is_as_promised(tree):
     ran = tree.run("migrate", ".", "nope", "--report", "json")
     assert ran.status == 2
     report = json.loads(ran.out)
     assert list(report) == ["version", "summary", "keras", "findings", "errors", "warnings"]
     assert report["version"] == 1
+    outcomes = [finding["outcome"] for finding in report["findings"]]
     assert report["summary"] == {
         "files": 6,
         "changed": 4,
         "failed": 2,
-        **summary_of(report["findings"]),
+        **{each: outcomes.count(each) for each in ("safe", "unsafe", "manual")},
         "other_contrib": 0,
     }
     keys = "path line column end_line end_column code symbol outcome applied message cell cell_line"

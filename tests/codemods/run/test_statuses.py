@@ -361,19 +361,8 @@ class TestEnds:
         assert sys.unraisablehook is before
 
 
-def test_a_worker_without_a_parent_does_not_begin(monkeypatch):
-    if sys.platform == "linux":
-        ran = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                PROGRAM.replace(
-                    "sys.exit(main())",
-                    "from tf_lossscale_codemods.run import worker\n"
-                    "worker._end_with(1)\nprint('on')",
-                ),
-            ],
-            capture_output=True,
-            check=False,
-        )
-        assert (ran.returncode, ran.stdout) == (1, b"")
+@LINUX
+def test_a_worker_without_a_parent_does_not_begin():
+    begins = "from tf_lossscale_codemods.run import worker\nworker._end_with(1)\nprint('on')"
+    ran = run(code=PROGRAM.replace("sys.exit(main())", begins))
+    assert (ran.returncode, ran.stdout) == (1, b"")
