@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 import tokenize
-from typing import Iterator, List, NamedTuple
+from typing import Callable, Iterable, Iterator, List, Match, NamedTuple, Pattern, Union
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -127,3 +127,15 @@ def prose(text: Text) -> str:
 
 def place(text: Text, position: int) -> str:
     return f"{text.file}:{text.line + text.text[:position].count(chr(10))}"
+
+
+def matching(
+    texts: Iterable[Text], pattern: Union[str, Pattern], counts: Callable[[Text, Match], bool]
+) -> List[str]:
+    """Place and words of each match that counts."""
+    return [
+        f"{place(text, match.start())}: {match[0]}"
+        for text in texts
+        for match in re.finditer(pattern, text.text)
+        if counts(text, match)
+    ]

@@ -9,7 +9,7 @@ from typing import Iterable, Iterator, List, Set, Tuple
 
 import pytest
 from command_parsers import WITH_OPTIONS, actions, entry_point, options, parse
-from documents import ROOT, Text, blocks, config, markdown, place, prose
+from documents import ROOT, Text, blocks, config, markdown, matching, place, prose
 from test_named_paths import EXAMPLES, environments, targets
 from tf_lossscale_codemods.cli import command as codemods, settings
 
@@ -175,12 +175,8 @@ def wrong_options(texts: Iterable[Text]) -> List[str]:
         | set(NOT_OURS)
         | of_benchmarks()
     )
-    return [
-        f"{place(text, match.start())}: {match[0]}"
-        for text in texts
-        for match in re.finditer(r"(?<![\w-])--[a-z][\w-]*", text.text)
-        if match[0] not in known
-    ]
+    option = r"(?<![\w-])--[a-z][\w-]*"
+    return matching(texts, option, lambda _, match: match[0] not in known)
 
 
 def undocumented(command: str, page: str) -> List[str]:

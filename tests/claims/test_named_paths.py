@@ -6,7 +6,7 @@ import re
 from typing import Iterable, List, Set
 
 import pytest
-from documents import ROOT, Text, config, everything, files, markdown, name_of, place
+from documents import ROOT, Text, config, everything, files, markdown, matching, name_of, place
 from tf_lossscale_codemods.rules.codes import codes
 
 from tf_lossscale import _paths
@@ -96,12 +96,10 @@ _DOTTED = re.compile(r"(?<![\w./-])(tf_lossscale(?:_codemods)?|tfls)((?:\.\w+)+)
 
 
 def wrong_names(texts: Iterable[Text]) -> List[str]:
-    wrong = []
-    for text in texts:
-        for match in _DOTTED.finditer(text.text):
-            if match[0] != ADDED and not _is_a_name(match[1], match[2][1:].split(".")):
-                wrong.append(f"{place(text, match.start())}: {match[0]}")
-    return wrong
+    def is_wrong(_, match):
+        return match[0] != ADDED and not _is_a_name(match[1], match[2][1:].split("."))
+
+    return matching(texts, _DOTTED, is_wrong)
 
 
 def _is_a_name(package: str, parts: List[str]) -> bool:
@@ -136,12 +134,7 @@ def bound_in(module) -> Set[str]:
 
 
 def wrong_documents(texts: Iterable[Text]) -> List[str]:
-    pattern = re.compile(r"\b({})\b(?!_)".format("|".join(INTERNAL)))
-    return [
-        f"{place(text, match.start())}: {match[0]}"
-        for text in texts
-        for match in pattern.finditer(text.text)
-    ]
+    return matching(texts, rf"\b({'|'.join(INTERNAL)})\b(?!_)", lambda *_: True)
 
 
 def targets() -> Set[str]:
@@ -155,13 +148,8 @@ def environments() -> Set[str]:
 
 def wrong_targets(texts: Iterable[Text]) -> List[str]:
     known = {"make": targets(), "tox -e": environments()}
-    found = re.compile(r"`(make|tox -e) ([a-z][\w.-]*)")
-    return [
-        f"{place(text, match.start())}: {match[0]}"
-        for text in texts
-        for match in found.finditer(text.text)
-        if match[2] not in known[match[1]]
-    ]
+    named = r"`(make|tox -e) ([a-z][\w.-]*)"
+    return matching(texts, named, lambda _, match: match[2] not in known[match[1]])
 
 
 def wrong_variables(texts: Iterable[Text]) -> List[str]:
@@ -170,25 +158,25 @@ def wrong_variables(texts: Iterable[Text]) -> List[str]:
         path.read_text(encoding="utf-8")
         for path in [*files(".py"), ROOT / ".ci" / "run", ROOT / "tox.ini", ROOT / "Makefile"]
     )
-    return [
-        f"{place(text, match.start())}: {match[0]}"
-        for text in texts
-        for match in re.finditer(r"\b(?:TF_LOSSSCALE|TFLS)_[A-Z_]+\b", text.text)
-        if not re.search(rf"""["']{match[0]}["']""", code)
-    ]
+
+    def is_wrong(_, match):
+        return not re.search(rf"""["']{match[0]}["']""", code)
+
+    return matching(texts, r"\b(?:TF_LOSSSCALE|TFLS)_[A-Z_]+\b", is_wrong)
 
 
 def wrong_codes(texts: Iterable[Text]) -> List[str]:
     known = [code.code for code in codes()]
-    return [
-        f"{place(text, match.start())}: {match[0]}"
-        for text in texts
-        if not WITH_OWN_CODES.match(text.file)
-        for match in re.finditer(r"\bLS\d+\b", text.text)
-        if (text.file, match[0]) != ADDED_CODE
-        if text.file != "CHANGELOG.md" or match[0] not in RETIRED
-        if not any(code.startswith(match[0]) for code in known)
-    ]
+
+    def is_wrong(text, match):
+        return (
+            not WITH_OWN_CODES.match(text.file)
+            and (text.file, match[0]) != ADDED_CODE
+            and not (text.file == "CHANGELOG.md" and match[0] in RETIRED)
+            and not any(code.startswith(match[0]) for code in known)
+        )
+
+    return matching(texts, r"\bLS\d+\b", is_wrong)
 
 
 def wrong_braces(texts: Iterable[Text]) -> List[str]:
