@@ -139,7 +139,7 @@ def compare(original: Any, ours: Any) -> str:
     if _is_error(original):
         return "both raise" if _is_error(ours) else "only TensorFlow's raises"
     if _is_error(ours):
-        return f"ours raises {_short(ours)}"
+        return f"ours raises {str(ours)[:300]}"
     one, other = _flat(original), _flat(ours)
     if len(one) != len(other):
         return f"{len(one)} numbers, ours {len(other)}"
@@ -154,10 +154,6 @@ def compare(original: Any, ours: Any) -> str:
 
 def _is_error(result: Any) -> bool:
     return isinstance(result, str) or (isinstance(result, list) and _is_error(result[0]))
-
-
-def _short(result: Any) -> str:
-    return str(result)[:300]
 
 
 def _flat(values: Any) -> List[float]:

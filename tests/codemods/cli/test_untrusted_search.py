@@ -62,6 +62,12 @@ LARGE = {
         "[tool.tf-lossscale]\n[" + ".".join("a" * 1_000) + "]\n" + KEYS,
         {1, 2},  # some tomli refuses keys of that length
     ),
+    "the longest TOML keys": (
+        "pyproject.toml",
+        "[tool.tf-lossscale]\n[x]\n"
+        + "".join(".".join("a" * 1_000) + f".b{number} = 1\n" for number in range(9)),
+        {1, 2},
+    ),
     "blank lines above a requirement": (
         "pyproject.toml",
         "[tool.poetry.dependencies]\n" + "\n" * 400_000 + "tensorflow = '2.10'\n",

@@ -1,6 +1,5 @@
 """The settings and file names of a repository cannot write or run anything, or use up resources."""
 
-import contextlib
 import json
 import os
 import random
@@ -11,7 +10,7 @@ import time
 import pytest
 from command_line import LEGACY, MANUAL
 from file_system import git, snapshot
-from tf_lossscale_codemods.cli import migrate, settings
+from tf_lossscale_codemods.cli import migrate
 from tf_lossscale_codemods.files.printable import quoted, visible
 from tf_lossscale_codemods.model import FileError
 from tf_lossscale_codemods.reports import FORMATS, text
@@ -222,18 +221,6 @@ def test_settings_that_exhaust_are_an_error_soon(command_line, name):
     ran = command_line.fails(says=says)
     assert len(ran.err) < 2_000
     assert time.process_time() - started < 20
-
-
-def test_the_longest_keys_that_are_read_are_read_in_bounded_time(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    line = ".".join("a" * 1_000) + ".b{} = 1\n"
-    (tmp_path / "pyproject.toml").write_text(
-        "[tool.tf-lossscale]\n[x]\n" + "".join(line.format(number) for number in range(9))
-    )
-    started = time.process_time()
-    with contextlib.suppress(settings.SettingsError):  # some tomli refuses keys of that length
-        assert settings.load(["."]).values == {}
-    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("source", ["settings", "command line"])

@@ -54,17 +54,6 @@ def test_large_constants_are_not(text):
     assert constant(cst.parse_expression(text)) is None
 
 
-@pytest.mark.parametrize("name", ["LossScaleOptimizer(opt, {})", "FixedLossScaleManager({})"])
-@pytest.mark.parametrize("value", ["((9**1024)**1024)**1024", "(-8)**0.5", "2**1000", "2**1001"])
-def test_arguments_that_are_large_constants(name, value):
-    module = "mixed_precision" if "Manager" in name else "experimental"
-    path = "contrib" if "Manager" in name else "keras.mixed_precision"
-    source = f"import tensorflow as tf\nx = tf.{path}.{module}.{name.format(value)}\n"
-    result = transform(source.encode(), Options(unsafe=True), "a.py")
-    assert result.error is None
-    assert value.encode() in result.source
-
-
 DEEP = {
     "parentheses": lambda n: "x = " + "(" * n + "1" + ")" * n,
     "calls": lambda n: "x = " + "f(" * n + "1" + ")" * n,
