@@ -126,8 +126,12 @@ def _programs_of_several_files(lines: Iterable[dict[str, Any]]) -> Iterator[dict
                 here = folder / line["name"]
                 line["after"][stage] = {name: (here / name).read_text() for name in line["files"]}
                 mine = findings.get(line["name"], ())
-                line["left"][stage] = [_place(one) for one in mine if _is_left(one)]
-                line["unsafe"][stage] = [_place(one) for one in mine if _is_unsafe_edit(one)]
+                line["left"][stage] = [
+                    _place(one) for one in mine if not one["applied"] and one["outcome"] != "safe"
+                ]
+                line["unsafe"][stage] = [
+                    _place(one) for one in mine if one["applied"] and one["outcome"] == "unsafe"
+                ]
     yield from lines
 
 
@@ -145,14 +149,6 @@ def _written(folder: pathlib.Path, options: Options) -> dict[str, list[dict[str,
     for one in json.loads(report.read_text(encoding="utf-8"))["findings"]:
         found.setdefault(pathlib.PurePath(one["path"]).parts[-2], []).append(one)
     return found
-
-
-def _is_left(finding: Mapping[str, Any]) -> bool:
-    return not finding["applied"] and finding["outcome"] != "safe"
-
-
-def _is_unsafe_edit(finding: Mapping[str, Any]) -> bool:
-    return bool(finding["applied"] and finding["outcome"] == "unsafe")
 
 
 def _place(finding: Mapping[str, Any]) -> str:

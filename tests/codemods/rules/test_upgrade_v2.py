@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import pathlib
 
 import pytest
 from execution.leftovers import imported, path_of
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.skipif(
     reason="TensorFlow is in some environments of the codemods only",
 )
 
+RUN_BLOCKS = str(pathlib.Path(__file__).parents[2] / "claims" / "run_blocks.py")
 MODES = ("DEFAULT", "SAFETY")
 ORDERS = ("upgrade, migrate", "migrate, upgrade")
 TARGETS = {
@@ -147,18 +149,9 @@ def test_the_results_run_and_only_the_final_sum_needs_a_tpu(upgraded, tmp_path):
         for name in PROGRAMS
         if name != "keras_experimental"
     }
-    (tmp_path / "sources.json").write_text(json.dumps(sources))
-    (tmp_path / "run.py").write_text(
-        "import json, pathlib, sys\n"
-        "errors = {}\n"
-        "for name, source in json.loads(pathlib.Path(sys.argv[1]).read_text()).items():\n"
-        "    try:\n"
-        "        exec(compile(source, name, 'exec'), {})\n"
-        "    except Exception as error:\n"
-        "        errors[name] = f'{type(error).__name__}: {error}'\n"
-        "print(json.dumps(errors))\n"
-    )
-    errors = run_program(str(tmp_path / "run.py"), str(tmp_path / "sources.json"))
+    pieces = [{"place": place, "setup": "", "code": code} for place, code in sources.items()]
+    (tmp_path / "pieces.json").write_text(json.dumps(pieces))
+    errors = run_program(RUN_BLOCKS, str(tmp_path / "pieces.json"))
     tpu_only = {each for each in sources if each.startswith("final") and each.endswith(", tpu")}
     assert set(errors) == tpu_only, errors
     assert all("CrossReplicaSum" in error for error in errors.values()), errors
