@@ -16,15 +16,13 @@ class Package:
 
     Args:
       folder: name of its folder, which is also in the heading and in the head of the table.
-      name: the name that it is imported by.
-      may_be_absolute: whether its modules import each other by that name.
+      name: the name that it is imported by. If it differs, the modules do not use it themselves.
     """
 
-    def __init__(self, folder: str, name: str, may_be_absolute: bool) -> None:
+    def __init__(self, folder: str, name: str) -> None:
         self.folder = folder
         self.source = ROOT / folder
         self.name = name
-        self.may_be_absolute = may_be_absolute
 
     def __repr__(self) -> str:
         return self.folder
@@ -94,7 +92,7 @@ class Package:
 
     def has(self, module: str, file: pathlib.Path) -> bool:
         is_own = module.split(".")[0] == self.name
-        assert self.may_be_absolute or not is_own, f"{file} imports {module} by its full name"
+        assert self.folder == self.name or not is_own, f"{file} imports {module} by its full name"
         return is_own
 
     def path_of(self, parts: List[str]) -> str:
@@ -106,8 +104,8 @@ class Package:
         return ""
 
 
-CODEMODS = Package("codemods", "tf_lossscale_codemods", may_be_absolute=False)
-SHIM = Package("tf_lossscale", "tf_lossscale", may_be_absolute=True)
+CODEMODS = Package("codemods", "tf_lossscale_codemods")
+SHIM = Package("tf_lossscale", "tf_lossscale")
 
 EVERY_PACKAGE = pytest.mark.parametrize("package", [CODEMODS, SHIM], ids=repr)
 

@@ -398,9 +398,6 @@ EXAMPLES = {
                   return optimizer.get_scaled_loss(loss)
               return loss
         """),
-    "v1-loss-scales": examples("""
-
-        """),
 }
 
 
