@@ -6,8 +6,6 @@ import random
 import pytest
 from command_line import FINAL, LEGACY
 from file_system import commit, found, git, python_files, snapshot
-from tf_lossscale_codemods.files.discover import Candidate, discover
-from tf_lossscale_codemods.files.excludes import Excludes
 
 LINES = [
     "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "a/**/b", "!*.py", "!a", "!a/", "*", "!*/",
@@ -185,18 +183,6 @@ def test_nothing_is_ignored_without_git_and_a_warning_says_so(repository, monkey
         "skipped\n"
     )
     assert ran.out.count(b"a.py") > 0
-
-
-def test_work_trees_at_which_git_hangs_cost_one_time_limit_together(repository, calls, monkeypatch):
-    for number in range(20):
-        repository.write(**{f"d{number}__a": LEGACY, f"d{number}__b": LEGACY})
-        git("init", "-q", where=f"d{number}")
-        os.mkfifo(f"d{number}/.git/index")
-        write(f"d{number}/.gitignore", "a.py\n")
-    monkeypatch.setattr("tf_lossscale_codemods.files.work_trees._SECONDS", 2.0)
-    listed = [one for one in discover(["."], Excludes()) if isinstance(one, Candidate)]
-    assert len(listed) == 40
-    assert [top for top, _ in calls] == [os.path.basename(os.getcwd()), "d0"]
 
 
 def test_each_work_tree_has_ignore_files_and_an_index_of_its_own(repository):
