@@ -5,7 +5,7 @@ import random
 
 import pytest
 from command_line import FINAL, LEGACY
-from file_system import commit, found, git, python_files, snapshot
+from file_system import commit, found, git, python_files
 
 LINES = [
     "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "a/**/b", "!*.py", "!a", "!a/", "*", "!*/",
@@ -225,40 +225,6 @@ def test_links(repository):
     assert "out/d: unchanged: is a symbolic link that leaves the given paths" in ran.err
     with open("../outside/x.py", "rb") as file:
         assert file.read() == LEGACY
-
-
-def test_a_directory_that_has_become_a_link_is_not_walked_for_its_tracked_files(repository):
-    os.mkdir("../outside")
-    repository.write(**{"out__sub__x": LEGACY, "..__outside__x": LEGACY})
-    write(".gitignore", "out\n")
-    commit("out/sub/x.py")
-    os.rename("out/sub", "out/before")
-    os.symlink("../../outside", "out/sub")
-    before = snapshot(repository.directory.parent)
-    assert repository.run("migrate", "--write", "--allow-dirty").status == 0
-    assert snapshot(repository.directory.parent) == before
-
-
-def test_an_index_with_hostile_paths_leads_nowhere(repository):
-    repository.write(**{"..__outside__x": LEGACY, "a": LEGACY})
-    name = git("hash-object", "-w", "a.py").decode().strip()
-    paths = ["out__outside__x.py", "a" + "/a" * 200 + ".py", "zz/x.py"]
-    lines = "".join(f"100644 {name}\t{path}\n" for path in paths)
-    git("update-index", "--add", "--index-info", stdin=lines.encode())
-    git("update-index", "--index-version", "2")
-    with open(".git/index", "rb") as file:
-        index = file.read()
-    assert b"out__outside__x.py" in index
-    # Git itself never writes such a path. Without a checksum, as git can be configured to write it.
-    damaged = index.replace(b"out__outside__x.py", b"../outside/x/xx.py")[:-20] + bytes(20)
-    with open(".git/index", "wb") as file:
-        file.write(damaged)
-    assert b"../outside" in git("ls-files")
-    write(".gitignore", "*\n!a.py\n")
-    before = snapshot(repository.directory.parent)
-    assert found() == ["a.py"]
-    assert repository.run("migrate", "--check").status == 1
-    assert snapshot(repository.directory.parent) == before
 
 
 # `--write` is allowed only if git could restore what is overwritten.

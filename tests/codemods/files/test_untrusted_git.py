@@ -310,18 +310,6 @@ def test_files_that_git_assumes_unchanged_are_checked(committed, flag):
     refused(committed, "a.py", says="a.py has uncommitted changes")
 
 
-def test_the_same_size_and_time_do_not_hide_a_change(committed):
-    status = os.stat("a.py")
-    os.utime("a.py", (1_000_000_000, 1_000_000_000))
-    git("config", "core.trustctime", "false")  # in another second, git would see the change itself
-    git("update-index", "--refresh", check=False)
-    changed = LEGACY.replace(b"opt = ", b"abc = ")
-    committed.path("a.py").write_bytes(changed)
-    os.utime("a.py", (1_000_000_000, 1_000_000_000))
-    assert os.stat("a.py").st_size == status.st_size
-    refused(committed, "a.py", says="a.py has uncommitted changes")
-
-
 def test_content_that_git_has_lost_cannot_be_given_back(committed):
     name = git("rev-parse", "HEAD:a.py").decode().strip()
     path = os.path.join(".git/objects", name[:2], name[2:])
@@ -341,18 +329,6 @@ def test_a_repository_without_a_commit_gives_nothing_back(command_line):
     command_line.write(a=LEGACY)
     git("add", ".")
     refused(command_line, says="has uncommitted changes: a.py")
-
-
-def test_a_merge_with_conflicts_is_refused(committed):
-    git("checkout", "-q", "-b", "other")
-    committed.path("notes.txt").write_text("other\n")
-    commit(".")
-    git("checkout", "-q", "-")
-    committed.path("notes.txt").write_text("this\n")
-    commit(".")
-    git("merge", "-q", "other", check=False)
-    assert git("ls-files", "-u")
-    refused(committed, says="has uncommitted changes: notes.txt")
 
 
 @pytest.mark.parametrize(
