@@ -10,6 +10,7 @@ Run by `make package` and `.ci/run`, outside the checkout, so that nothing is fo
 
 import glob
 import os
+import pathlib
 import re
 import runpy
 import subprocess
@@ -47,11 +48,10 @@ def check_contents(wheel: str, sdist: str) -> None:
     assert {"setup.cfg", "setup.py", "pyproject.toml", "codemods/__init__.py"} <= files
     # Whoever packages the source runs its tests and builds its documentation.
     tracked = [
-        os.path.join(folder, name).replace(os.sep, "/")
+        path.as_posix()
         for top in ("tests", "docs", "examples")
-        for folder, _, names in os.walk(top)
-        if "__pycache__" not in folder
-        for name in names
+        for path in pathlib.Path(top).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
     ]
     assert len(tracked) > 500
     assert set(tracked) <= files, sorted(set(tracked) - files)[:5]

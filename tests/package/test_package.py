@@ -2,27 +2,20 @@
 
 import ast
 import os
+import pathlib
 import resource
 import subprocess
 import sys
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PACKAGE = os.path.join(ROOT, "tf_lossscale")
-
-
-def modules(folder):
-    for directory, _, files in os.walk(folder):
-        for name in sorted(files):
-            if name.endswith(".py"):
-                yield os.path.join(directory, name)
+ROOT = str(pathlib.Path(__file__).resolve().parents[2])
+MODULES = sorted(pathlib.Path(ROOT, "tf_lossscale").rglob("*.py"))
 
 
 def test_the_shim_parses_as_python_3_7_and_has_docstrings():
-    for path in modules(PACKAGE):
-        with open(path) as source:
-            tree = ast.parse(source.read(), path, feature_version=(3, 7))
+    for path in MODULES:
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 7))
         assert ast.get_docstring(tree), path
 
 
@@ -58,12 +51,12 @@ def is_version(node):
 
 
 def test_only_versions_compares_versions_or_imports_private_modules():
-    found = []
-    for path in modules(PACKAGE):
-        if os.path.basename(os.path.dirname(path)) != "_versions":
-            with open(path) as source:
-                uses = uses_of_versions(ast.parse(source.read()))
-            found += [f"{os.path.relpath(path, ROOT)}:{line} {what}" for line, what in uses]
+    found = [
+        f"{path.relative_to(ROOT)}:{line} {what}"
+        for path in MODULES
+        if path.parent.name != "_versions"
+        for line, what in uses_of_versions(ast.parse(path.read_text(encoding="utf-8")))
+    ]
     assert not found, "belongs in _versions:\n" + "\n".join(found)
 
 

@@ -151,13 +151,6 @@ def test_a_tree_without_files_to_check_gives_a_warning(command_line):
     assert "warning" not in command_line.run("migrate", "nope").err
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["migrate", "--help"], ["explain", "-h"]], ids=str)
-def test_help_is_status_0(command_line, argv):
-    ran = command_line.run(*argv)
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith(b"usage: tf-lossscale")
-
-
 def test_options_reach_the_engine(legacy):
     ran = legacy.run("migrate", "--to", "shim")
     assert b"+opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer" in ran.out

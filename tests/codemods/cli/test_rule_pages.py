@@ -1,23 +1,19 @@
 """The pages of the rules are up to date."""
 
-import os
 import pathlib
 import runpy
 import sys
 
 from tf_lossscale_codemods.rules.codes import codes
 
-ROOT = str(pathlib.Path(__file__).resolve().parents[3])
-FOLDER = os.path.join(ROOT, "docs", "rules")
-PROGRAM = runpy.run_path(os.path.join(ROOT, "docs", "rule_pages.py"))
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+FOLDER = DOCS / "rules"
+PROGRAM = runpy.run_path(str(DOCS / "rule_pages.py"))
 main, pages = PROGRAM["main"], PROGRAM["pages"]
 
 
 def test_the_committed_pages_are_current():
-    found = {}
-    for name in os.listdir(FOLDER):
-        with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-            found[name] = file.read()
+    found = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
     assert found == pages(), "write them: make rules"
 
 
