@@ -30,13 +30,7 @@ class Setting(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of the table.
-
-    Attributes:
-      check: the name of the check.
-      result: `ok`, `FAILED` or `not run`.
-      detail: measurements, or why the check failed or was not run.
-    """
+    """A row of the table; `result` is `ok`, `FAILED` or `not run`."""
 
     check: str
     result: str
