@@ -1,35 +1,24 @@
 """Every block of Python in the documentation runs, with the names that its page has explained."""
 
 import json
-import pathlib
-from typing import Dict, List
+from typing import Dict, Tuple
 
-import pytest
 from documents import ROOT, Block, blocks, markdown
 from processes import run_program
 
 IN_A_FOLDER = "import os, tempfile\nos.chdir(tempfile.mkdtemp())"
-SETUPS: Dict[str, List[str]] = {
-    "docs/drop-in.md": [""],
-    "docs/prove.md": [IN_A_FOLDER],
-    "docs/tf1.md": ["", ""],
-    "docs/monitoring.md": ["", "", "", ""],
-    "docs/keras.md": [
-        "",
-        "",
-        "",
-        "",
-        IN_A_FOLDER
-        + """
+SETUPS = {
+    ("docs/prove.md", 0): IN_A_FOLDER,
+    ("docs/keras.md", 4): IN_A_FOLDER
+    + """
 import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
 model.compile(tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1)), "mse")
 model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
 model.save("model.keras")
 """,
-    ],
 }
-"""For each page, in the order of its blocks, the files that a block needs: else it stands alone."""
+"""The files that a block needs, by its page and its number there."""
 
 ENDINGS = {
     ("docs/drop-in.md", 0): "tf_lossscale.uninstall()",
@@ -60,53 +49,33 @@ COMPILED_ONLY = {
 """Pages whose blocks of Python are compiled and not run, and why."""
 
 
-def python_blocks() -> Dict[str, List[Block]]:
-    found: Dict[str, List[Block]] = {}
+def python_blocks() -> Dict[Tuple[str, int], Block]:
+    found = {}
     for text in markdown():
         # The pages on rules are made from the rules' examples, which their own tests migrate.
         if not text.file.startswith("docs/rules/"):
             those = [block for block in blocks(text) if block.language == "python"]
-            found.update({text.file: those} if those else {})
+            found.update({(text.file, number): block for number, block in enumerate(those)})
     return found
 
 
-def run(pieces: List[Dict[str, str]], file: pathlib.Path) -> Dict[str, str]:
-    """Place to traceback, of the pieces that fail."""
+def test_every_block_runs(tmp_path):
+    wrong = "import tf_lossscale\ntf_lossscale.instal()"
+    pieces = [{"place": "made-up", "setup": "", "code": wrong}]
+    for place, block in python_blocks().items():
+        if place[0] in COMPILED_ONLY:
+            compile(block.code, place[0], "exec")
+            continue
+        code = block.code + "\n" + ENDINGS.get(place, "")
+        pieces.append({"place": str(place), "setup": SETUPS.get(place, ""), "code": code})
+    file = tmp_path / "pieces.json"
     file.write_text(json.dumps(pieces), encoding="utf-8")
-    return dict(run_program(str(ROOT / "tests" / "claims" / "run_blocks.py"), str(file)))
+    errors = run_program(str(ROOT / "tests" / "claims" / "run_blocks.py"), str(file))
+    assert "AttributeError" in errors.pop("made-up")
+    assert not errors, "\n".join(errors.values())
 
 
-@pytest.fixture(scope="module")
-def errors(tmp_path_factory) -> Dict[str, str]:
-    """Of all blocks, and of one that fails."""
-    pieces = [
-        {
-            "place": f"{page} {number}",
-            "setup": SETUPS[page][number],
-            "code": block.code + "\n" + ENDINGS.get((page, number), ""),
-        }
-        for page, those in python_blocks().items()
-        if page not in COMPILED_ONLY
-        for number, block in enumerate(those)
-    ]
-    wrong = {"place": "made-up", "setup": "", "code": "import tf_lossscale\ntf_lossscale.instal()"}
-    return run([*pieces, wrong], tmp_path_factory.mktemp("blocks") / "pieces.json")
-
-
-def test_a_block_that_fails_is_found(errors):
-    assert "AttributeError" in errors["made-up"]
-
-
-@pytest.mark.parametrize("page", SETUPS)
-def test_blocks_run(page, errors):
-    failed = [error for place, error in errors.items() if place.startswith(page + " ")]
-    assert not failed, "\n".join(failed)
-
-
-def test_every_block_has_its_place_here():
-    count = {page: len(those) for page, those in python_blocks().items()}
-    for page in COMPILED_ONLY:
-        for block in python_blocks()[page]:
-            compile(block.code, page, "exec")
-        del count[page]
-    assert count == {page: len(setups) for page, setups in SETUPS.items()}
+def test_every_place_is_that_of_a_block():
+    found = python_blocks()
+    assert {*SETUPS, *ENDINGS} <= set(found)
+    assert set(COMPILED_ONLY) <= {page for page, _ in found}
