@@ -3,9 +3,11 @@
 import os
 import re
 import shutil
+import stat
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY
+from file_system import snapshot
 
 BOM = b"\xef\xbb\xbf"
 
@@ -104,13 +106,8 @@ def tree(command_line):
 
 
 def links(command_line) -> dict:
-    found = {}
-    for directory, directories, names in os.walk(command_line.directory):
-        for name in directories + names:
-            path = os.path.join(directory, name)
-            if os.path.islink(path):
-                found[os.path.relpath(path, command_line.directory)] = os.readlink(path)
-    return found
+    states = snapshot(command_line.directory)
+    return {path: state for path, state in states.items() if stat.S_ISLNK(state[0])}
 
 
 def test_everything_that_can_is_written_and_nothing_else(tree):
@@ -141,11 +138,9 @@ def test_everything_that_can_is_written_and_nothing_else(tree):
 
 @pytest.mark.parametrize("options", [[], ["--check"], ["--unsafe"], ["--mark"]], ids=" ".join)
 def test_looking_writes_nothing(tree, options):
-    before = tree.bytes_on_disk()
-    modified = {path: os.stat(path).st_mtime_ns for path in before}
+    before = snapshot(tree.directory)
     assert tree.run("migrate", *options).status == 2
-    assert tree.bytes_on_disk() == before
-    assert {path: os.stat(path).st_mtime_ns for path in before} == modified
+    assert snapshot(tree.directory) == before
 
 
 @pytest.mark.parametrize("name", sorted({*WRITTEN, *FAILS} - {"large.py"}))
