@@ -59,8 +59,9 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROMPT = re.compile(r"(?:\((\w+)\) )?\$ (.+)")
 
 
-def steps_of(page: str) -> List[Step]:
-    """The numbered sections of a page, with their commands and diffs in order."""
+def steps_of(guide: str) -> List[Step]:
+    """The numbered sections of a guide, with their commands and diffs in order."""
+    page = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
     found = []
     for section in re.split(r"^## ", page, flags=re.MULTILINE):
         number = re.match(r"(\d+)\. ", section)

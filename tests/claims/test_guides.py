@@ -19,7 +19,7 @@ from typing import Dict, List, NamedTuple
 
 import pytest
 import tensorflow as tf
-from follow_guide import ROOT, Follower, Step, fits, steps_of
+from follow_guide import ROOT, Follower, fits, steps_of
 
 from tf_lossscale._cli.main import main
 
@@ -91,10 +91,6 @@ def environment_of(name: str) -> str:
 HERE = [name for name, guide in GUIDES.items() if version() in (guide.old, "2.21", *guide.between)]
 
 
-def steps(name: str) -> List[Step]:
-    return steps_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
-
-
 class Quick(Follower):
     """Runs the commands on checkpoints in this process, which has imported TensorFlow."""
 
@@ -153,11 +149,11 @@ def test_each_step_works(name, tmp_path, read_here):
     following = follower(name, tmp_path)
     environment = environment_of(name)
     if environment:
-        for step in steps(name):
+        for step in steps_of(name):
             following.follow(step)
         assert len(following.ran) >= 8
         return
-    for step in steps(name)[: GUIDES[name].bridge]:
+    for step in steps_of(name)[: GUIDES[name].bridge]:
         following.follow(step)
     assert following.ran == []
     printed = [following.output(each, "here") for each in GUIDES[name].commands]

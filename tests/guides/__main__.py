@@ -28,7 +28,7 @@ def follow(name: str, wheels: pathlib.Path) -> None:
             {"PIP_FIND_LINKS": str(wheels.resolve()), "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
             sets_up=True,
         )
-        for step in steps_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")):
+        for step in steps_of(name):
             start = time.monotonic()
             following.follow(step)
             print(f"{name}: step {step.number} ({time.monotonic() - start:.0f} s)", flush=True)

@@ -29,7 +29,7 @@ def record(name: str) -> None:
         example = pathlib.Path(folder, "example")
         shutil.copytree(str(ROOT / "examples" / name), str(example))
         following = Follower(example, {"old": [str(pathlib.Path(sys.executable).parent)]})
-        steps = steps_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+        steps = steps_of(name)
         # A later step commits what `migrate` writes in `new`, and the page need not show it.
         while all(getattr(part, "environment", "new") == "new" for part in steps[-1].parts):
             steps.pop()
