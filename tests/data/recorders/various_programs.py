@@ -476,16 +476,11 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
         x = layers.BatchNormalization(dtype=policy)(x)
         x = layers.Activation("relu", dtype=policy)(x)
         x = layers.Reshape([128], dtype=policy)(x)
-    elif program.forward == "pool":
-        inputs = tf.keras.Input([8, 8, 1], BATCH)
-        x = layers.Conv2D(8, 3, padding="same", activation="relu", dtype=policy)(inputs)
-        x = layers.MaxPooling2D(dtype=policy)(x)
-        x = layers.Conv2D(16, 3, activation="relu", dtype=policy)(x)
-        x = layers.Dense(32, activation="relu", dtype=policy)(layers.Reshape([64])(x))
-    elif program.forward in ("big", "stride"):
-        inputs = tf.keras.Input([28, 28, 1], BATCH)
+    elif program.forward in ("pool", "big", "stride"):
+        size, padding = (8, "same") if program.forward == "pool" else (28, "valid")
+        inputs = tf.keras.Input([size, size, 1], BATCH)
         stride = 2 if program.forward == "stride" else 1
-        x = layers.Conv2D(8, 3, stride, activation="relu", dtype=policy)(inputs)
+        x = layers.Conv2D(8, 3, stride, padding, activation="relu", dtype=policy)(inputs)
         x = layers.MaxPooling2D(dtype=policy)(x)
         x = layers.Conv2D(16, 3, activation="relu", dtype=policy)(x)
         x = layers.Dense(32, activation="relu", dtype=policy)(layers.Flatten(dtype=policy)(x))
