@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import sys
@@ -37,18 +36,12 @@ def run(request: Request) -> int:
     summary = Summary(wrote=request.write)
     # A program that reads the report of stdin on stderr must find nothing else there.
     messages = Messages(quiet=request.is_stdin and request.is_for_program)
-    with contextlib.ExitStack() as stack:
-        stack.callback(messages.clear)
-        spool = stack.enter_context(contextlib.closing(Spool[FileOutcome]()))
-        try:
-            if request.settings_note:
-                messages.say(request.settings_note)
-            processed = _process_stdin if request.is_stdin else _process_files
-            outcomes = processed(request, summary, messages, stack)
-        except (_RefusedError, LateError) as error:
-            messages.clear()
-            return _refuse(str(error))
-        for outcome in outcomes:
+    spool = Spool[FileOutcome]()
+    try:
+        if request.settings_note:
+            messages.say(request.settings_note)
+        processed = _process_stdin if request.is_stdin else _process_files
+        for outcome in processed(request, summary, messages):
             summary.add(outcome)
             spool.append(outcome if "html" in request.formats else outcome._replace(diff=b""))
             _show(outcome, request, messages)
@@ -56,11 +49,14 @@ def run(request: Request) -> int:
             where = ", ".join(quoted(path) for path in request.paths)
             messages.say(f"tf-lossscale: warning: no files to check in {where}; {_WHICH}")
         return max(_report(request, spool, summary), summary.status)
+    except (_RefusedError, LateError) as error:
+        messages.clear()
+        return _refuse(str(error))
+    finally:
+        messages.clear()
 
 
-def _process_files(
-    request: Request, summary: Summary, messages: Messages, stack: contextlib.ExitStack
-) -> Iterator[FileOutcome]:
+def _process_files(request: Request, summary: Summary, messages: Messages) -> Iterator[FileOutcome]:
     """Searches and rewrites the files; the outcomes, which are written as they are read."""
     chosen = None
     with Watch(request.limits) as watch:
@@ -76,7 +72,6 @@ def _process_files(
 
             files = sorted(search.files)
             chosen = FileSet(candidates, files, search.words, request.plan, request.limits)
-            stack.callback(chosen.close)
     summary.files = len(search.files)
     summary.other_contrib = search.other_contrib
     processed: Iterator[FileOutcome] = iter(())
@@ -93,9 +88,7 @@ def _process_files(
     return (next(processed) if isinstance(step, Candidate) else step for step in search.steps)
 
 
-def _process_stdin(
-    request: Request, summary: Summary, messages: Messages, _: contextlib.ExitStack
-) -> Iterable[FileOutcome]:
+def _process_stdin(request: Request, summary: Summary, messages: Messages) -> Iterable[FileOutcome]:
     """Rewrites the source from stdin to stdout; its outcome."""
     from ..run.pool import process_all
     from ..run.process_file import finished

@@ -82,10 +82,6 @@ class FileSet:
         for task, result in self._decided():
             yield finished(task, result, self._plan)
 
-    def close(self) -> None:
-        """Frees the disk space."""
-        self._results.close()
-
     def _decided(self) -> Iterator[tuple[Task, FileResult]]:
         """The files, each with its result after the decision about its program."""
         re_exports = ReExports(self._facts, self._programs.modules)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import pickle
-import tempfile
+import zlib
 from collections.abc import Iterator
-from typing import IO, Generic, NamedTuple, Optional, TypeVar
+from typing import Generic, NamedTuple, Optional, TypeVar
 
 from ..model import (
     ALONE,
@@ -21,7 +19,6 @@ from ..model import (
 )
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary", "Task"]
-
 
 _T = TypeVar("_T")
 
@@ -146,37 +143,18 @@ class Summary:
 
 
 class Spool(Generic[_T]):
-    """A store on disk, so that memory does not grow with the number of files.
-
-    Without a temporary directory, they stay in memory.
-    """
+    """The items of a run, compressed, so that memory hardly grows with the number of files."""
 
     def __init__(self) -> None:
-        try:
-            self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        except OSError:
-            self._file = io.BytesIO()
-        self._starts: dict[int, int] = {}
-        self._end = 0
+        self._items: dict[int, bytes] = {}
 
     def append(self, item: _T) -> None:
         """Adds an item with the next number."""
-        self[len(self._starts)] = item
+        self[len(self._items)] = item
 
     def __setitem__(self, number: int, item: _T) -> None:
-        self._starts[number] = self._end
-        self._file.seek(self._end)
-        pickle.dump(item, self._file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._end = self._file.tell()
+        self._items[number] = zlib.compress(pickle.dumps(item, pickle.HIGHEST_PROTOCOL), 1)
 
     def __iter__(self) -> Iterator[_T]:
         """The items in the order of their numbers."""
-        for number in sorted(self._starts):
-            self._file.seek(self._starts[number])
-            item: _T = pickle.load(self._file)
-            yield item
-
-    def close(self) -> None:
-        """Frees the disk space."""
-        with contextlib.suppress(OSError):
-            self._file.close()
+        return (pickle.loads(zlib.decompress(self._items[one])) for one in sorted(self._items))

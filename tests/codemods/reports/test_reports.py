@@ -499,7 +499,6 @@ def test_outcomes_come_back_from_the_spool_as_they_were():
     for outcome in outcomes:
         spool.append(outcome)
     assert list(spool) == list(spool) == outcomes
-    spool.close()
 
 
 @pytest.mark.parametrize(

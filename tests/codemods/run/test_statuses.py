@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
@@ -227,23 +226,6 @@ class TestSurroundings:
         ran = command_line.run("migrate")
         assert ran.status == 2
         assert ran.err == "tf-lossscale: error: resource temporarily unavailable\n"
-
-    def test_no_directory_for_temporary_files(self, command_line, monkeypatch):
-        def refuses():
-            raise FileNotFoundError(2, "No usable directory")
-
-        command_line.write(a=LEGACY)
-        monkeypatch.setattr(tempfile, "TemporaryFile", refuses)
-        ran = command_line.run("migrate", "--check")
-        assert (ran.status, ran.err) == (1, "")
-        assert b"a.py:3:7: LS301" in ran.out
-
-    @LINUX
-    def test_a_directory_for_temporary_files_that_is_full(self, legacy, monkeypatch):
-        with open("/dev/full", "r+b", 0) as full:
-            monkeypatch.setattr(tempfile, "TemporaryFile", lambda: full)
-            ran = legacy.run("migrate", "--check")
-        assert (ran.status, ran.err) == (2, "tf-lossscale: error: no space left on device\n")
 
     @pytest.mark.parametrize(
         ("argv", "streams", "says"),
