@@ -15,6 +15,7 @@ from .program import Program
 from .tree import last_name, string_of
 
 __all__ = [
+    "DISPLAYS",
     "Mention",
     "accesses",
     "classes_named",
@@ -29,7 +30,8 @@ __all__ = [
 
 _TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _ACCESS = ("delattr", "getattr", "hasattr", "setattr")
-_DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
+DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set)
+_UNIONS = (*DISPLAYS, cst.BinaryOperation)
 _IN_ANNOTATION = (
     cst.Subscript, cst.SubscriptElement, cst.Index, cst.BinaryOperation, cst.Element, cst.Tuple,
     cst.List,
@@ -70,17 +72,13 @@ def mention_of(program: Program, reference: Reference) -> Mention:
         return Mention.TEST
     if _is_alias(program, reference):
         return Mention.ALIAS
-    above = parent
-    while isinstance(above, _IN_ANNOTATION):
-        above = program.parents.get(above)
+    _, above = program.outside(node, _IN_ANNOTATION)
     return Mention.ANNOTATION if isinstance(above, cst.Annotation) else Mention.VALUE
 
 
 def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpression]:
     """The `x` of `isinstance(x, node)`; None if the place is no such test."""
-    parent = program.parents.get(node)
-    while isinstance(parent, _DISPLAYS):
-        node, parent = parent, program.parents.get(parent)
+    _, parent = program.outside(node, _UNIONS)
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) < 2 or call.args[1] is not parent:
         return None
@@ -89,11 +87,7 @@ def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpre
 
 def compares_type(program: Program, node: cst.CSTNode) -> bool:
     """Whether a class is compared with `type(x)` or `x.__class__`, alone or in a tuple."""
-    parent = program.parents.get(node)
-    while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
-        parent = program.parents.get(parent)
-    if isinstance(parent, cst.ComparisonTarget):
-        parent = program.parents.get(parent)
+    _, parent = program.outside(node, (*DISPLAYS, cst.ComparisonTarget))
     if not isinstance(parent, cst.Comparison):
         return False
     sides = [parent.left, *(one.comparator for one in parent.comparisons)]
@@ -146,9 +140,7 @@ def names_bound(program: Program, place: Place) -> list[str]:
 
 def names_assigned(program: Program, node: cst.CSTNode) -> list[str]:
     """The names that an assignment binds to an expression, or to a tuple with it."""
-    parent = program.parents.get(node)
-    while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
-        parent = program.parents.get(parent)
+    _, parent = program.outside(node, DISPLAYS)
     targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
     return [target.value for target in targets if isinstance(target, cst.Name)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Callable, Optional, TypeVar
 
@@ -66,11 +67,12 @@ class Program:
         self._memo: dict[object, object] = {}
         self.by_node = {reference.node: reference for reference in self.references}
 
-    def cached(self, compute: Callable[[Program], _T]) -> _T:
-        """Returns `compute(self)`, which is computed only once."""
-        if compute not in self._memo:
-            self._memo[compute] = compute(self)
-        return self._memo[compute]  # type: ignore[return-value]
+    def cached(self, compute: Callable[..., _T], *arguments: object) -> _T:
+        """Returns `compute(self, *arguments)`, which is computed only once."""
+        key = (compute, *arguments)
+        if key not in self._memo:
+            self._memo[key] = compute(self, *arguments)
+        return self._memo[key]  # type: ignore[return-value]
 
     def goes_to_shim(self, group: Group) -> bool:
         """Whether the symbols of a group go to the shim, and not to the final API."""
@@ -106,6 +108,11 @@ class Program:
         """Whether other files of the run may read the variable `name` of `scope`."""
         return scope is self.scopes.module_scope and name in self.surroundings.reads
 
+    @functools.cached_property
+    def order(self) -> dict[cst.CSTNode, int]:
+        """The number of each node, in the order of the source."""
+        return {node: number for number, node in enumerate(self.parents)}
+
     def places(self) -> list[Place]:
         """Every reference, and every use of a module of legacy symbols."""
         return [*self.references, *self.namespaces]
@@ -118,6 +125,15 @@ class Program:
         """The call of `node`; None if it is not called."""
         parent = self.parents.get(node)
         return parent if isinstance(parent, cst.Call) and parent.func is node else None
+
+    def outside(
+        self, node: cst.CSTNode, kinds: tuple[type, ...]
+    ) -> tuple[cst.CSTNode, Optional[cst.CSTNode]]:
+        """`node`, or what is around it, up to the first parent that is not one of `kinds`."""
+        parent = self.parents.get(node)
+        while parent is not None and isinstance(parent, kinds):
+            node, parent = parent, self.parents.get(parent)
+        return node, parent
 
     def loads_of(self, scope: Scope, name: str) -> list[cst.Name]:
         """Every place that reads the variable `name` of `scope`."""

@@ -15,7 +15,13 @@ import libcst as cst
 from .program import Program
 from .scopes import Binding
 
-__all__ = ["bindings_of", "class_around", "class_named", "only_binding", "sources_of"]
+__all__ = [
+    "bindings_of",
+    "class_around",
+    "class_named",
+    "reads_of_value",
+    "sources_of",
+]
 
 _SETTERS = ("setattr", "vars")
 
@@ -26,10 +32,26 @@ def bindings_of(program: Program, name: cst.Name) -> list[Binding]:
     return scope.bindings_of(name.value) if scope is not None else []
 
 
-def only_binding(program: Program, name: cst.Name) -> Optional[Binding]:
-    """The only assignment of a variable; None if it has several, or is bound in another way."""
-    bindings = bindings_of(program, name)
-    return bindings[0] if len(bindings) == 1 and bindings[0].value is not None else None
+def reads_of_value(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The reads of what a definition or an expression is bound to; an attribute of any object."""
+    return program.cached(_reads).get(node, [])
+
+
+def _reads(program: Program) -> dict[Optional[cst.CSTNode], list[cst.CSTNode]]:
+    found: dict[Optional[cst.CSTNode], list[cst.CSTNode]] = {}
+    for scope in program.scopes.all:
+        for name, bindings in scope.bindings.items():
+            for one in bindings:
+                reads = found.setdefault(one.node if one.value is None else one.value, [])
+                reads += program.loads_of(scope, name)
+                reads += program.attributes(name) if scope.kind == "class" else []
+    for name, attributes in program.scopes.attributes.items():
+        for attribute in attributes:
+            target = program.parents.get(attribute)
+            assign = program.parents.get(target) if isinstance(target, cst.AssignTarget) else None
+            if isinstance(assign, cst.Assign):
+                found.setdefault(assign.value, []).extend(program.attributes(name))
+    return found
 
 
 def sources_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -45,7 +45,6 @@ class ImportEdits:
         self._statements: dict[cst.CSTNode, list[str]] = {}
         self._needed: set[Variable] = set()
         self._given: dict[str, str] = {}  # the path of each new name
-        self._order = {node: number for number, node in enumerate(program.parents)}
         self._loads = {name.value for name in program.scopes.loads}
 
     def retarget(self, variable: Variable, path: str, uses: Iterable[cst.Name]) -> str:
@@ -128,7 +127,7 @@ class ImportEdits:
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
         """The edits of all lines with imports that change, or that new ones follow."""
         seen: set[tuple[cst.CSTNode, Change]] = set()
-        for alias in sorted(self._changes, key=self._order.__getitem__):
+        for alias in sorted(self._changes, key=self.program.order.__getitem__):
             change = self._changes[alias]
             if (self._block(alias), change) in seen:
                 self._changes[alias] = Change()  # equal to an earlier one
@@ -215,8 +214,8 @@ class ImportEdits:
                 break
             if scope.kind == "function":
                 return True
-        at = self._order.get(use.node, len(self._order))
-        return any(self._order[node] < at for node in nodes)
+        at = self.program.order.get(use.node, len(self.program.order))
+        return any(self.program.order[node] < at for node in nodes)
 
     def _anchors(self, variable: Variable) -> tuple[list[cst.CSTNode], Scope]:
         """The import statements behind which a name is bound wherever a variable is."""

@@ -13,7 +13,7 @@ import libcst as cst
 
 from ...resolve.classes import is_made_here, may_compile
 from ...resolve.legacy_symbols import DISTINCTIVE
-from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
+from ...resolve.mentions import DISPLAYS, compares_type, names_assigned, names_bound, tested_object
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.tree import last_name, walk
@@ -39,7 +39,6 @@ _TESTS_BOTH = (
 )
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
-_TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
 
 
 def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
@@ -111,7 +110,4 @@ def _tests_final(program: Program, node: cst.CSTNode) -> bool:
     """Whether the class test around `node` names the final class, too."""
     finals = {one.node for one in program.references if one.legacy.rule == "LS401"}
     finals |= {one for one, name in program.migrated if name == _NAME}
-    parent = program.parents.get(node)
-    while isinstance(parent, _TABLES):
-        node, parent = parent, program.parents.get(parent)
-    return not finals.isdisjoint(walk(node))
+    return not finals.isdisjoint(walk(program.outside(node, DISPLAYS)[0]))

@@ -19,7 +19,7 @@ from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.scopes import Binding
 from ...resolve.tree import Edit
-from ...resolve.values import only_binding
+from ...resolve.values import bindings_of
 from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
 from ...rewrite.comments import comments_in, without_statement
 from ...rewrite.proposal import FINAL, SHIM
@@ -119,7 +119,8 @@ def _of_scale(
     """The arguments that replace `scale` in `call`; None where only a run can tell."""
     if not isinstance(scale, cst.Name) or constant(scale) is not None:
         return _of_value(program, scale, scale)
-    binding = only_binding(program, scale)
+    bindings = bindings_of(program, scale)
+    binding = bindings[0] if len(bindings) == 1 else None
     if binding is None or binding.value is None or _may_be_bound_elsewhere(program, binding):
         return None
     found = _of_value(program, binding.value, scale)

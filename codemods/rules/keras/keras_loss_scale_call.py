@@ -17,9 +17,9 @@ import libcst as cst
 from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer, is_made_here, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
-from ...resolve.mentions import names_assigned, reads_of
+from ...resolve.mentions import reads_of
 from ...resolve.tree import last_name
-from ...resolve.values import bindings_of
+from ...resolve.values import reads_of_value
 from ..rule import Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
@@ -91,9 +91,7 @@ def _is_used_as_loss_scale(program: Program, read: cst.CSTNode) -> bool:
 
     Examples are `optimizer.loss_scale.update(grads)`, and `scale = optimizer.loss_scale; scale()`.
     """
-    names = names_assigned(program, read)
-    loads = [one for one in program.scopes.loads if one.value in names]
-    loads = [one for one in loads if any(b.value is read for b in bindings_of(program, one))]
+    loads = reads_of_value(program, read)
     return any(program.call_of(load) is not None for load in loads) or any(
         _member(program, place) in _OF_LOSS_SCALES or _asks_kind(program, place)
         for place in [read, *loads]
@@ -111,9 +109,7 @@ def _asks_kind(program: Program, node: cst.CSTNode) -> bool:
 
 def _is_kept(program: Program, call: cst.Call) -> bool:
     """Whether the value of a call is kept as it is, and so may be read after the scale changes."""
-    parent = program.parents.get(call)
-    while isinstance(parent, (cst.IfExp, cst.BooleanOperation)):
-        parent = program.parents.get(parent)
+    _, parent = program.outside(call, (cst.IfExp, cst.BooleanOperation))
     if isinstance(parent, cst.Arg):
         owner = program.parents.get(parent)
         return isinstance(owner, cst.Call) and last_name(owner.func) in _COLLECTING

@@ -18,6 +18,7 @@ from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
 from ...resolve.tree import last_name
+from ...resolve.values import reads_of_value
 from ...rewrite.proposal import SHIM, needs_of_place, shown_path
 from ..rule import Program, Proposal, Rule, Safety
 
@@ -85,23 +86,14 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     The reads of `self.mp` are not, and a name that nothing here reads is there for other files, or
     left over.
     """
-    known = program.cached(_known_reads)
-    parent = program.parents.get(use.node)
-    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
     names = names_bound(program, use)
-    if not names or not all(isinstance(target, cst.Name) for target in targets):
-        return False
-    for name in names:
-        owner = use.scope.owner(name)
-        reads = program.loads_of(owner, name) if owner is not None else []
-        if owner is not None and program.is_read_elsewhere(owner, name):
-            return False
-        if not reads or not all(read in known for read in reads):
-            return False
-    return True
+    owners = [(use.scope.owner(name) or use.scope, name) for name in names]
+    reads = reads_of_value(program, use.node)
+    is_read_here = bool(names and reads) and program.cached(_known_reads).issuperset(reads)
+    return is_read_here and not any(program.is_read_elsewhere(*one) for one in owners)
 
 
-def _known_reads(program: Program) -> frozenset[cst.Name]:
+def _known_reads(program: Program) -> frozenset[cst.CSTNode]:
     """The first names of all chains that lead to one symbol or module."""
     return frozenset(place.root for place in program.places() if place.root is not None)
 

@@ -22,8 +22,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
-from ...resolve.mentions import names_assigned
+from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import last_name, string_of, walk
+from ...resolve.values import reads_of_value
 from ...rewrite.proposal import is_renamed
 from ..rule import Program, Proposal, Rule
 from .namespace_as_value import keeps_names
@@ -109,8 +110,8 @@ def _class_names(program: Program) -> Iterator[Proposal]:
     for string in program.scopes.strings:
         name = string_of(string) if _NAME in string.value else None
         if name is not None and (_CLASS.fullmatch(name) or (name == _OF_V1 and not to_shim)):
-            names = names_assigned(program, string)
-            for node in [string, *(one for one in program.scopes.loads if one.value in names)]:
+            written, _ = program.outside(string, DISPLAYS)
+            for node in [string, *reads_of_value(program, written)]:
                 asking = (one for one in program.ancestors(node) if isinstance(one, _ASKING))
                 place = next((one for one in asking if _ASKED.search(program.code(one))), None)
                 if place is not None:
@@ -126,9 +127,8 @@ def _completed(program: Program, string: cst.SimpleString) -> str:
         return ""  # nearly all strings
     modules = [use.node for use in program.namespaces if keeps_names(use)]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
-    names = names_assigned(program, call) if base else []
-    reads = [name for name in program.scopes.loads if name.value in names]
-    found = (_continued(program, node, base) for node in [call, *reads] if node and base)
+    nodes = [call, *reads_of_value(program, call)] if base else []
+    found = (_continued(program, node, base) for node in nodes)
     return next(filter(None, found), "")
 
 
@@ -161,10 +161,7 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
 
 def _path_in(program: Program, string: cst.SimpleString) -> str:
     """The legacy path in a string, as it is written there; empty for documentation and messages."""
-    whole: cst.CSTNode = string
-    parent = program.parents.get(string)
-    while isinstance(parent, cst.ConcatenatedString):
-        whole, parent = parent, program.parents.get(parent)
+    whole, _ = program.outside(string, (cst.ConcatenatedString,))
     if whole is string and not any(one in string.value for one in _WORDS):
         return ""
     parts = [one for one in walk(whole) if isinstance(one, cst.SimpleString)]
@@ -172,8 +169,7 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     is_known = parts[0] is not string or not any(one in text for one in _WORDS)
     if is_known or "b" in string.prefix.lower():
         return ""
-    while isinstance(parent, _DISPLAYS):
-        parent = program.parents.get(parent)
+    _, parent = program.outside(whole, _DISPLAYS)
     if isinstance(parent, cst.Expr):
         return ""  # documentation
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
