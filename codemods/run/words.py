@@ -7,6 +7,7 @@ count, too: too many files are taken to import a module, rather than too few.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -16,8 +17,11 @@ __all__ = ["Words", "attributes_in", "imports_of", "stem_of", "words_in"]
 
 # None of these patterns may backtrack: each part ends where the next one begins.
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.(?=[ \t]*import\b)")
-_MARKS = (b"import", b"patch(")
-"""What a line contains that imports a module by a statement or by a string."""
+_IMPORTING = [
+    re.compile(mark + rb"(?:[^\n(#\\]+|\\(?:\r?\n)?|#[^\n]*|\((?:[^)#]+|#[^\n]*)*\)?)*")
+    for mark in (b"import", rb"patch(?=\()")
+]
+"""An import of a module by a statement or by a string, up to the end of its line or brackets."""
 _INIT = "__init__.py"
 _HERE = b"."
 _STATEMENT = re.compile(rb"(?:from\s+([\w.]+)\s+)?import(?:\s*\(\s*|\s+)([\w.,*][\w.,*\s]*)\)?\Z")
@@ -165,34 +169,11 @@ def _imports_of(word: str, is_package: bool, lines: bytes) -> Optional[set[tuple
 
 def _lines(source: bytes) -> Iterator[bytes]:
     """The lines with an import, each with those that it continues or that continue it."""
-    for mark in _MARKS:
-        at = source.find(mark)
-        while at >= 0:
-            start = source.rfind(b"\n", 0, at) + 1
-            while source.endswith((b"\\\n", b"\\\r\n"), 0, start):
-                start = source.rfind(b"\n", 0, start - 1) + 1
-            end = source.find(b"\n", at)
-            line = source[start:end] if end >= 0 else b"("
-            if b"(" in line or line.endswith((b"\\", b"\\\r")):
-                end = _end(source, at)
-                line = source[start:end]
-            yield line
-            at = source.find(mark, end)
-
-
-def _end(source: bytes, start: int) -> int:
-    """The end of the statement with an import at `start`: of its line, or of its brackets."""
-    is_open = False
-    while True:
-        end = source.find(b"\n", start)
-        if end < 0:
-            return len(source)
-        line = source[start:end]
-        code = line.partition(b"#")[0]
-        is_open = (is_open or b"(" in code) and b")" not in code
-        if not is_open and not line.rstrip(b"\r").endswith(b"\\"):
-            return end
-        start = end + 1
+    for found in itertools.chain(*(pattern.finditer(source) for pattern in _IMPORTING)):
+        start = source.rfind(b"\n", 0, found.start()) + 1
+        while source.endswith((b"\\\n", b"\\\r\n"), 0, start):
+            start = source.rfind(b"\n", 0, start - 1) + 1
+        yield source[start : found.end()]
 
 
 def stem_of(file: str) -> str:
