@@ -6,6 +6,7 @@ or function of this file, or of another one by its words. Which version is not a
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Optional
@@ -15,17 +16,20 @@ import libcst as cst
 from .legacy_symbols import is_of_shim, root_of
 from .program import Program
 from .scopes import Binding
-from .tree import last_name, root_name, string_of, walk
-from .values import bindings_of
+from .tree import last_name, string_of, walk
+from .values import bindings_of, sources_of
 
-__all__ = ["asks_version"]
+__all__ = ["asks_version", "tries_tensorflow"]
 
-_VERSIONS = (
-    "__version__", "VERSION", "keras.__version__", "version", "version.GIT_VERSION",
-    "version.VERSION",
-)  # fmt: skip
-_ASKING, _INSTALLED = ("hasattr", "getattr", "dir"), ("get_distribution", "version")
-"""The functions that tell what a module has, and which version of a distribution is installed."""
+_VERSION = re.compile(
+    r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION|__dict__|\w*enabled|executing_eagerly\w*)$|^version$"
+)
+"""What TensorFlow tells about its version, without the path of a module around it."""
+_Bound = tuple[cst.CSTNode, cst.CSTNode]
+"""The target of an assignment, or a definition, and what decides its value."""
+_ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
+"""The functions that tell what a module has."""
+_DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b|keras$")
 _FLAG = re.compile(
     r"(?:^|_)(?:tf|tensorflow)_?v?[12](?:_|\b|\d)|(?:tf|tensorflow).*version|version.*(?:tf|tensorflow)"
     r"|(?:prev|old|new|legacy|below|before)_tf",
@@ -36,18 +40,11 @@ _FLAG = re.compile(
 
 def asks_version(program: Program, test: cst.CSTNode) -> bool:
     """Whether an expression is made of the version of TensorFlow, or of what its modules have."""
-    known = program.cached(_answers)
-    if test not in known:
-        known[test] = _asks(program, test, set())
-    return known[test]
+    return program.cached(_asks, test)
 
 
-def _answers(program: Program) -> dict[cst.CSTNode, bool]:
-    """Filled with the answer for each condition, as many places can be below one."""
-    return {}
-
-
-def _asks(program: Program, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
+def _asks(program: Program, node: cst.CSTNode, seen: Optional[set[cst.CSTNode]] = None) -> bool:
+    seen = set() if seen is None else seen
     if node in seen:
         return False
     seen.add(node)
@@ -60,63 +57,74 @@ def _asks(program: Program, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
 
 
 def _asks_module(program: Program, call: cst.Call) -> bool:
-    """Whether a call is `hasattr(module, ...)` or the like, or `version("tensorflow")`."""
-    if call.args and last_name(call.func) in _INSTALLED:
-        return (string_of(call.args[0].value) or "").startswith("tensorflow")
-    if not call.args or not isinstance(call.func, cst.Name) or call.func.value not in _ASKING:
-        return False
-    paths = program.paths_of(call.args[0].value)
+    """Whether a call is `hasattr(module, ...)` or the like, or has a distribution's name."""
+    first = call.args[0].value if call.args else call.func
+    if last_name(call.func) not in _ASKING:
+        names = map(string_of, sources_of(program, first))
+        return any(_DISTRIBUTION.match(name) for name in names if name)
+    paths = program.paths_of(first)
     return bool(paths) and all(root_of(path) is not None for path in paths)
 
 
 def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> bool:
-    """Whether a name or attribute is the version, or made of it as far as this file shows."""
+    """Whether a name or attribute is the version, or made of it as far as the words show."""
     paths = program.paths_of(node)
-    roots = [root_of(path) for path in paths]
-    if any(root is not None and root.rest in _VERSIONS for root in roots):
+    if any(root and _VERSION.search(root.rest) for root in map(root_of, paths)):
         return True
-    if paths and all(root or is_of_shim(path) for root, path in zip(roots, paths)):
+    if paths and all(map(_is_of_tensorflow, paths)):
         return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
-    if any(path.rpartition(".")[2] in program.surroundings.flags for path in paths):
-        return True
-    name = program.code(node)
-    parts: list[cst.CSTNode] = []
+    name = last_name(node)
+    values: list[_Bound] = []
     bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
     if isinstance(node, cst.Attribute):  # of any object: most names have one meaning in a file
-        name = node.attr.value
+        if name == "__version__" and "tensorflow" in program.code(node.value):
+            return True
         classes = [one for one in program.scopes.all if one.kind == "class"]
         bindings = [one for owner in classes for one in owner.bindings.get(name, ())]
         stores = filter(program.is_stored, program.attributes(name))
-        parts = [value for store in stores for value in _assigned(program, store)]
-    if any(_is_set_by_import(program, one) for one in bindings):
+        values = [(store, value) for store in stores for value in _assigned(program, store)]
+    values += [(one.node, value) for one in bindings for value in _deciding(program, one)]
+    if not values and _FLAG.search(name):
         return True
-    parts += [part for one in bindings for part in _deciding(program, one)]
-    return any(_asks(program, one, seen) for one in parts) if parts else bool(_FLAG.search(name))
-
-
-def _is_set_by_import(program: Program, binding: Binding) -> bool:
-    """Whether a name is bound in a `try` around an import of TensorFlow, but not by the import."""
-    return binding.kind != "import" and any(
-        isinstance(above, cst.Try) and any(map(_imports_tensorflow, walk(above.body)))
-        for above in program.ancestors(binding.node)
+    made = [path.rpartition(".")[2] for path in paths] or [name] * (not values)
+    return not program.surroundings.flags.isdisjoint(made) or any(
+        _asks(program, one[1], seen) or _is_chosen(program, node, one, seen) for one in values
     )
 
 
-def _imports_tensorflow(node: cst.CSTNode) -> bool:
-    """Whether a statement imports TensorFlow, or the shim, which a first run writes."""
-    names: list[Optional[cst.CSTNode]] = []
-    if isinstance(node, cst.ImportFrom):
-        names = [node.module]
-    elif isinstance(node, cst.Import):
-        names = [alias.name for alias in node.names]
-    roots = [root.value for root in map(root_name, names) if root is not None]
-    return "tensorflow" in roots or any(map(is_of_shim, roots))
+def _is_chosen(program: Program, node: cst.CSTNode, bound: _Bound, seen: set[cst.CSTNode]) -> bool:
+    """Whether a name is bound in a `try` to get TensorFlow, or to a constant in another branch."""
+    target, value = bound
+    is_constant = isinstance(value, (cst.Integer, cst.Name, cst.SimpleString))
+    around = set(program.ancestors(node))
+    for above in itertools.filterfalse(around.__contains__, program.ancestors(target)):
+        if isinstance(above, cst.Try) and tries_tensorflow(program, above.body, is_constant):
+            return True
+        if isinstance(above, cst.If) and is_constant and _asks(program, above.test, seen):
+            return True
+    return False
+
+
+def tries_tensorflow(program: Program, body: cst.CSTNode, reads: bool = True) -> bool:
+    """Whether the body of a `try` imports TensorFlow, or reads a part of it, if that counts."""
+    imports = {one.node for one in program.imports() if _is_of_tensorflow(one.path)}
+    return any(
+        one in imports or (reads and any(map(_is_of_tensorflow, program.paths_of(one))))
+        for one in walk(body)
+    )
+
+
+def _is_of_tensorflow(path: str) -> bool:
+    """Whether a path is of TensorFlow, or of the shim, which a first run writes."""
+    return root_of(path) is not None or is_of_shim(path)
 
 
 def _deciding(program: Program, binding: Binding) -> Iterator[cst.CSTNode]:
     """What a name is made of: its value, or what a function returns and its conditions."""
     if binding.value is not None:
         yield binding.value
+    elif isinstance(binding.node, cst.Param) and binding.node.default is not None:
+        yield binding.node.default
     elif isinstance(binding.node, cst.FunctionDef):
         for one in walk(binding.node.body):
             if isinstance(one, cst.Return) and one.value is not None:

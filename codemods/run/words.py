@@ -55,13 +55,22 @@ _OWN_NAMES = {
 }
 """For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_VERSIONS = (b"__version__", b".VERSION")
+_VERSIONS = (
+    b"__version__", b".VERSION", b"hasattr(tf", b"version('tensorflow", b'version("tensorflow',
+)  # fmt: skip
+_ASKS = rb"(?:TF_?VERSION|tf_?version|%b)" % b"|".join(map(re.escape, _VERSIONS))
 _FLAG = re.compile(
-    rb"^[ \t]*(?:def[ \t]+(\w+)|(\w+)[ \t]*=(?!=)[^\n]*(?:[(\\,]\s*\n[^\n]*)?"
-    rb"(?:__version__|\.VERSION))|__version__|\.VERSION",
+    rb"^[ \t]*(?:def[ \t]+(\w+)|(?:\w+\.)?(\w[\w, \t]*)(?::[^=\n]*)?=(?!=)[^\n]*"
+    rb"(?:[(\\,]\s*\n[^\n]*)?%b|(?:el)?if\b[^\n]*%b[^\n]*\n[ \t]+(\w+)[ \t]*=(?!=))"
+    rb"|%b(?:[ \t]+as[ \t]+(\w+))?" % (_ASKS, _ASKS, _ASKS),
     re.MULTILINE,
 )
-"""A function, a name that is made of a version, or a version, perhaps in the last function."""
+"""A function, the names that are made of a version, or a version, perhaps in the last function."""
+_TRIED = re.compile(
+    rb"try:[ \t\r]*\n\s*(?:import|from)\s+tensorflow\b[^\n]*\n"
+    rb"(?:\s*except[^\n]*\n)?\s*(\w+)[ \t]*=(?!=)"
+)
+"""A name that is bound because an import of TensorFlow fails, or does not."""
 
 
 class Words:
@@ -91,12 +100,14 @@ class Words:
             self.makers.add(file)
         if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
             self.computed.append(file)
+        if b"tensorflow" in source:
+            self.flags.update(_TRIED.findall(source))
         if b"tensorflow" in source and any(version in source for version in _VERSIONS):
             function = b""
             for found in _FLAG.finditer(source):
                 function = found[1] or function
-                if not found[1]:
-                    self.flags |= {found[2] or function, function} - {b""}
+                names = [function, *filter(None, found.groups()[1:])] if not found[1] else []
+                self.flags.update(_WORD.findall(b" ".join(names)))
         if not self._loads:
             is_keras = b"load_model" in source and any(word in source for word in _KERAS)
             self._loads = is_keras and bool(_LOADS.search(source))

@@ -117,7 +117,18 @@ PRE_24 = LooseVersion(tf.__version__) < LooseVersion("2.4")
 MODERN = (
     tf.__version__ >= "2.4"
 )
-OTHER = "2.4"
+OTHER: str = "2.4"
+MAJOR, minor = map(int, tf.__version__.split(".")[:2])
+HAS_CONTRIB: bool = hasattr(tf, "contrib")
+if PRE_24:
+    pass
+elif tf.__version__ < "2.9":
+    mode = "some"
+try:
+    from tensorflow.contrib import training
+    has_training = True
+except ImportError:
+    pass
 
 def fp16():
     return OTHER
@@ -134,16 +145,23 @@ def is_old():
         ("OLD", True),
         ("not compat.MODERN", True),
         ("compat.is_old()", True),
+        ("PRE_24", True),
+        ("gpu and minor > 3", True),
+        ("HAS_CONTRIB", True),
+        ("mode == 'some'", True),
+        ("compat.has_training", True),
+        ("OTHER", False),
         ("compat.OTHER", False),
         ("compat.fp16()", False),
     ],
 )
 def test_flag_that_another_file_makes_of_the_version(command_line, test, depends):
     main = (
-        f"{TF}import compat\nfrom compat import PRE_24 as OLD\n\nif {test}:\n"
+        f"{TF}import compat\nfrom compat import PRE_24 as OLD\nfrom flags import *\nif {test}:\n"
         f"    opt = {MP}.LossScaleOptimizer(opt, 'dynamic')\n"
     )
-    result = migrate(command_line, {"compat.py": FLAGS, "main.py": main}, "--to", "shim")
+    files = {"compat.py": FLAGS, "flags.py": "from compat import *\n", "main.py": main}
+    result = migrate(command_line, files, "--to", "shim")
     assert ("main.py:6 LS908 manual" in result.findings) == depends
 
 
