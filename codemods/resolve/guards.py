@@ -1,36 +1,48 @@
-"""Recognizes the branches of a program that depend on the version of TensorFlow.
+"""Recognizes the code of a program that only some versions of TensorFlow run.
 
-One conservative test tells such a branch: its condition mentions the version of TensorFlow or what
-a module of TensorFlow has, directly or through a flag or function of the same file (`conditions`),
-or a `try` catches that an import fails. Nothing is analyzed beyond that, and no branch is ever
-removed.
+One conservative test tells such code: what decides whether it runs depends on the version or on
+what a module of TensorFlow has (`conditions`), or a `try` catches that an import fails. What uses a
+function, class or table with the code is tested, too. Nothing is analyzed beyond that, and no
+branch is ever removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import NamedTuple, Optional
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from typing import Optional
 
 import libcst as cst
 
-from .conditions import asks_version
+from .conditions import asks_version, tries_tensorflow
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
 from .places import Branch, NamespaceUse, Place
 from .program import Program
-from .tree import body_of
+from .tree import body_of, children, last_name
+from .values import reads_of_value
 
-__all__ = ["depends_on_version", "keep_guards"]
+__all__ = ["depends_on_version", "is_final", "keep_guards"]
 
 _MISSING = ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
 _EXITS = (cst.Return, cst.Raise, cst.Continue, cst.Break)
-
-
-class _Guard(NamedTuple):
-    """One branch, with the other ones of its statement."""
-
-    branch: cst.CSTNode
-    others: tuple[cst.CSTNode, ...]
-    imports: bool = False
+_RUNNING = (cst.Call, cst.ClassDef, cst.FunctionDef, cst.If)
+_DECIDING: dict[type, str] = {
+    **dict.fromkeys((cst.If, cst.IfExp, cst.While), "test"),
+    **dict.fromkeys((cst.FunctionDef, cst.ClassDef), "decorators"),
+    **dict.fromkeys((cst.DictComp, cst.GeneratorExp, cst.ListComp, cst.SetComp), "for_in"),
+    cst.BooleanOperation: "left",
+    cst.Call: "args",
+    cst.For: "iter",
+    cst.Match: "subject",
+    cst.MatchCase: "guard",
+    cst.Subscript: "slice",
+}
+"""What decides, in each kind of node, whether the rest of it runs, or which part is used."""
+_HOLDERS = (
+    cst.Arg, cst.Dict, cst.DictElement, cst.Element, cst.IfExp, cst.Lambda, cst.List, cst.Set,
+    cst.Tuple,
+)  # fmt: skip
+_HOLDING = ("OrderedDict", "dict", "partial", "staticmethod")
 
 
 def keep_guards(program: Program) -> None:
@@ -40,16 +52,13 @@ def keep_guards(program: Program) -> None:
     """
     program.guards = _guarded_branches(program)
     is_for_keras_3 = not program.options.to_shim and program.options.for_keras_3
-    kept: set[cst.CSTNode] = set()
-    for branch in program.guards:
-        if branch.has_final:
-            kept.update(place.node for place in branch.places)
-            kept.update(
-                place.node
-                for place in program.places()
-                if _is_within(program, place.node, branch.others)
-                and not (is_for_keras_3 and _is_of_keras(place))
-            )
+    both = [branch for branch in program.guards if branch.has_final]
+    kept = {place.node for branch in both for place in branch.places}
+    others = [node for branch in both for node in branch.others]
+    for place in program.places() if others else ():
+        is_of_keras = isinstance(place, NamespaceUse) or place.legacy.family is Family.FINAL
+        if _is_within(program, place.node, others) and not (is_for_keras_3 and is_of_keras):
+            kept.add(place.node)
     if kept:
         program.guarded += [one for one in program.references if one.node in kept]
         program.references = [one for one in program.references if one.node not in kept]
@@ -63,46 +72,77 @@ def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _guarded_branches(program: Program) -> list[Branch]:
-    """The innermost branch around each legacy place."""
+    """The innermost branch around each legacy place, or around what uses it."""
     found: dict[cst.CSTNode, Branch] = {}
-    places: dict[cst.CSTNode, list[Place]] = {}
-    for place in program.places():
-        guard = next(_guards_around(program, place.node, place), None) if _moves(place) else None
-        if guard is not None and guard.branch not in found:
+    for place in sorted(filter(_moves, program.places()), key=lambda one: program.order[one.node]):
+        around = _guards_around(program, place.node, place)
+        for guard in itertools.chain(around, _guards_of_uses(program, place)):
             has_final = _have_final(program, guard.others, place)
-            found[guard.branch] = Branch((), has_final, guard.imports, guard.others)
-        if guard is not None:
-            places.setdefault(guard.branch, []).append(place)
-    order = {node: number for number, node in enumerate(program.parents if found else ())}
-    for group in places.values():
-        group.sort(key=lambda place: order[place.node])
-    return [branch._replace(places=tuple(places[node])) for node, branch in found.items()]
+            if guard.kind != "used" or not has_final:
+                known = found.get(guard.node, guard._replace(has_final=has_final))
+                found[guard.node] = known._replace(places=(*known.places, place))
+                break
+    return list(found.values())
 
 
 def _guards_around(
     program: Program, node: cst.CSTNode, tried: Optional[Place] = None
-) -> Iterator[_Guard]:
+) -> Iterator[Branch]:
     """The guards around a node, the innermost first; of a place that may be `tried`, those too."""
     below = node
     for above in program.ancestors(node):
-        if isinstance(above, (cst.If, cst.IfExp, cst.While)) and below is not above.test:
-            others = [one for one in (above.body, above.orelse) if one and one is not below]
-            if asks_version(program, above.test):
-                yield _Guard(below, tuple(others or _following(program, above)))
-        elif isinstance(above, cst.BooleanOperation) and isinstance(above.operator, cst.And):
-            up = program.parents.get(above)
-            rest = (up.right,) if isinstance(up, cst.BooleanOperation) else ()
-            if below is above.right and asks_version(program, above.left):
-                yield _Guard(below, rest)  # of `old and legacy or current`
+        deciding = _deciding(program, above)
+        if below not in deciding and any(asks_version(program, one) for one in deciding):
+            others = [one for one in children(above) if one is not below and one not in deciding]
+            if isinstance(above, cst.BooleanOperation):  # of `old and legacy or current`
+                up = program.parents[above]
+                others = [above.left, *([up.right] if isinstance(up, type(above)) else [])]
+            yield Branch(below, others or _following(program, above))
         elif isinstance(above, cst.Try) and tried is not None:
             yield from _tried(program, tried, above, below)
         yield from _after_exit(program, below)
         below = above
 
 
+def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+    """What decides whether the rest of a node runs, or which part of it is used."""
+    if isinstance(node, cst.Call) and last_name(node.func) != "get":
+        return ()  # not of a table
+    found = getattr(node, _DECIDING.get(type(node), ""), None)
+    if not isinstance(found, Sequence):
+        return [found] if found is not None else ()
+    return [one for one in found if "skip" not in program.code(one)]  # a test for some versions
+
+
+def _guards_of_uses(program: Program, place: Place) -> Iterator[Branch]:
+    """The guards around the uses of the functions, classes and tables that contain a place."""
+    pending, seen = [place.node], {one.root or one.node for one in program.places()}
+    for node in pending:
+        for use in _uses(program, node):
+            if use not in seen:
+                seen.add(use)
+                pending.append(use)
+                for guard in _guards_around(program, use):
+                    yield guard._replace(kind="used")
+
+
+def _uses(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The reads of the functions and classes around a node, and of the tables that hold it."""
+    above = list(program.ancestors(node))
+    holders = itertools.takewhile(_is_holder, above)
+    definitions = (one for one in above if isinstance(one, (cst.FunctionDef, cst.ClassDef)))
+    values = (node, *holders, *definitions)
+    return [read for value in values for read in reads_of_value(program, value)]
+
+
+def _is_holder(node: cst.CSTNode) -> bool:
+    is_call = isinstance(node, cst.Call) and last_name(node.func) in _HOLDING
+    return is_call or isinstance(node, _HOLDERS)
+
+
 def _tried(
     program: Program, place: Place, statement: cst.Try, below: cst.CSTNode
-) -> Iterator[_Guard]:
+) -> Iterator[Branch]:
     """The guard that a `try` around an import or the read of a module is."""
     handlers = [
         one
@@ -111,36 +151,32 @@ def _tried(
     ]
     if below is statement.body and handlers:
         if _have_final(program, handlers, place) or _is_import(program, place, statement.body):
-            yield _Guard(below, tuple(handlers), imports=True)
-    elif below in handlers and _have_final(program, [statement.body], place):
-        yield _Guard(below, (statement.body,))
+            yield Branch(below, handlers, "imported")
+    elif handlers and below is not statement.body and tries_tensorflow(program, statement.body):
+        yield Branch(below, [statement.body] if below in handlers else handlers)
 
 
 def _is_import(program: Program, place: Place, body: cst.CSTNode) -> bool:
     """Whether the place imports or reads a symbol or module directly in the body of a `try`."""
-    for above in program.ancestors(place.node):
-        if above is body or isinstance(above, (cst.Call, cst.FunctionDef, cst.ClassDef, cst.If)):
-            return above is body
-    return False
+    between = itertools.takewhile(lambda one: one is not body, program.ancestors(place.node))
+    return not any(isinstance(one, _RUNNING) for one in between)
 
 
-def _after_exit(program: Program, statement: cst.CSTNode) -> Iterator[_Guard]:
+def _after_exit(program: Program, statement: cst.CSTNode) -> Iterator[Branch]:
     """The guards of what follows `if version: return`."""
-    for earlier in body_of(statement, program.parents) or ():
-        if earlier is statement:
-            return
-        is_exit = isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body)
-        if isinstance(earlier, cst.If) and is_exit and asks_version(program, earlier.test):
-            yield _Guard(earlier, (earlier.body,))
+    body = body_of(statement, program.parents) or ()
+    for one in itertools.takewhile(lambda one: one is not statement, body):
+        is_exit = isinstance(one, cst.If) and one.orelse is None and _exits(one.body)
+        if isinstance(one, cst.If) and is_exit and asks_version(program, one.test):
+            yield Branch(one, [one.body])
 
 
 def _following(program: Program, statement: cst.CSTNode) -> list[cst.CSTNode]:
     """What follows `if version: return legacy`: its other branch."""
-    body = body_of(statement, program.parents)
-    if body is None or not isinstance(statement, cst.If) or not _exits(statement.body):
+    if not isinstance(statement, cst.If) or not _exits(statement.body):
         return []
-    index = next(i for i, one in enumerate(body) if one is statement)
-    return list(body[index + 1 :])
+    body = body_of(statement, program.parents) or ()
+    return list(itertools.dropwhile(lambda one: one is not statement, body))[1:]
 
 
 def _exits(body: cst.BaseSuite) -> bool:
@@ -165,20 +201,20 @@ def _moves(place: Place) -> bool:
     return bool(place.legacy.rule) and not place.legacy.is_current
 
 
-def _is_of_keras(place: Place) -> bool:
-    """Whether a place names the final optimizer, of which Keras 3 has another one."""
-    return isinstance(place, NamespaceUse) or place.legacy.family is Family.FINAL
-
-
 def _have_final(program: Program, parts: Collection[cst.CSTNode], place: Place) -> bool:
     """Whether a branch uses the current API, or the shim, which runs on every TensorFlow.
 
     The shim's legacy symbols are no other API than a place that uses them, too.
     """
     is_on_shim = _is_on_shim(place)
-    finals = [one.node for one in program.places() if _is_final(one, is_on_shim)]
+    finals = [
+        one.node
+        for one in program.places()
+        if (not is_on_shim if _is_on_shim(one) else is_final(one))
+    ]
     finals += [migrated for migrated, _ in program.migrated]
     finals += [one.node for one in program.imports() if _is_final_import(one.path)]
+    finals += [use for node in tuple(finals) for use in _uses(program, node)]
     return any(_is_within(program, one, parts) for one in finals)
 
 
@@ -186,9 +222,8 @@ def _is_on_shim(place: Place) -> bool:
     return is_of_shim(place.path) if isinstance(place, NamespaceUse) else place.legacy.is_on_shim
 
 
-def _is_final(place: Place, is_beside_shim: bool) -> bool:
-    if _is_on_shim(place):
-        return not is_beside_shim
+def is_final(place: Place) -> bool:
+    """Whether a place names what legacy symbols are migrated to, or a module of that."""
     if isinstance(place, NamespaceUse):
         module = namespace_of(place.path)
         return module is not None and module.is_final

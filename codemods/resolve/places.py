@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Optional, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, Optional, Union
 
 import libcst as cst
 
@@ -100,19 +100,21 @@ class Unclear(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A branch with legacy names that only some versions of TensorFlow take.
+    """A branch that only some versions of TensorFlow take.
 
     Attributes:
-      places: the legacy places in it, in the order of the source.
+      node: the branch.
+      others: the other branches of its statement.
+      kind: whether the version is tested, an import is tried, or such a branch uses this code.
       has_final: whether another branch uses the current API.
-      imports: whether it is taken wherever what it imports exists.
-      others: the other branches.
+      places: the legacy places in it, in the order of the source.
     """
 
-    places: tuple[Place, ...]
-    has_final: bool
-    imports: bool = False
-    others: tuple[cst.CSTNode, ...] = ()
+    node: cst.CSTNode
+    others: Sequence[cst.CSTNode] = ()
+    kind: Literal["tested", "imported", "used"] = "tested"
+    has_final: bool = False
+    places: tuple[Place, ...] = ()
 
 
 class Places:

@@ -4,16 +4,15 @@ If the other branch already uses the current API, both branches stay. The old on
 when the program no longer supports TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy
 name is renamed to the shim's. On each version the branch then does what it did. But after the
 upgrade the branch is not taken, so nothing there scales the loss. There is one finding for each
-branch. No branch is ever removed.
+branch with such a name, or that uses a function, class or table with one. No branch is removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...resolve.legacy_symbols import namespace_of
-from ...resolve.places import NamespaceUse, Place
-from ...resolve.tree import root_name
+from ...resolve.guards import is_final
+from ...resolve.values import reads_of_value
 from ...rewrite.proposal import needs_of_place, symbol_of
 from ..rule import Program, Proposal, Rule
 
@@ -23,47 +22,35 @@ _REMOVABLE = (
     "removable: another branch already uses the current API; when TensorFlow below 2.4 is no "
     "longer supported, remove this branch and the test, then migrate again"
 )
-_DEAD = (
-    "after the upgrade this branch may not be taken, and then nothing here scales the loss: write "
-    "the current API in the branch that the new TensorFlow takes"
-)
-_IMPORTING = (
-    "with the shim this import succeeds on every TensorFlow: check that the program is to take "
-    "this branch after the upgrade, and not the one that handles the error"
-)
+_MESSAGES = {
+    "tested": (
+        "after the upgrade this branch may not be taken, and then nothing here scales the loss: "
+        "write the current API in the branch that the new TensorFlow takes"
+    ),
+    "imported": (
+        "with the shim this import succeeds on every TensorFlow: check that the program is to take "
+        "this branch after the upgrade, and not the one that handles the error"
+    ),
+    "used": (
+        "the TensorFlow version decides whether this is used: check that what is used after the "
+        "upgrade scales the loss, too"
+    ),
+}
 _WHY = "only some TensorFlow versions take this branch"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such branch once; its symbols go to the shim, if they are renamed at all."""
+    moved = [one.node for one in program.places() if program.guards and not is_final(one)]
+    aliases = {read for node in moved for read in reads_of_value(program, node)}
     for branch in program.guards:
         first = branch.places[0]
-        message = _IMPORTING if branch.imports else _DEAD
-        message = _REMOVABLE if branch.has_final else message
+        message = _REMOVABLE if branch.has_final else _MESSAGES[branch.kind]
         yield Proposal.report(first.node, "LS908", symbol_of(first), message)
         for place in branch.places:
-            if branch.has_final and not _is_through_alias(program, place):
+            if branch.has_final and place.root not in aliases:
                 continue  # it stays as it is
             yield from needs_of_place(program, place, "LS908", _WHY)
-
-
-def _is_through_alias(program: Program, place: Place) -> bool:
-    """Whether a place that stays reads a name that a place outside of the guard binds."""
-    if place.root is None:
-        return False
-    places = {one.root or one.node for one in program.places() if not _is_final(program, one)}
-    for binding in place.scope.bindings_of(place.root.value):
-        node = root_name(binding.value) if binding.value is not None else binding.node
-        if node in places:
-            return True
-    return False
-
-
-def _is_final(program: Program, place: Place) -> bool:
-    if not isinstance(place, NamespaceUse):
-        return place.legacy.is_final_path
-    module = namespace_of(place.path)
-    return module is not None and module.is_final
 
 
 RULE = Rule(

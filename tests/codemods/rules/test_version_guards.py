@@ -3,6 +3,7 @@
 Both are reported, once. More forms of guards are among the programs of `execution/`.
 """
 
+import sys
 import textwrap
 
 import pytest
@@ -23,6 +24,15 @@ from packaging import version
 from . import compat
 from .compat import IS_TF_2_3
 
+NAME = "tensorflow"
+is_old = has_contrib = False
+if tf.__version__ < "2.4":
+    is_old = True
+try:
+    tf.contrib
+    has_contrib = True
+except AttributeError:
+    pass
 env = compat.Env()
 env.minor = int(tf.__version__.split(".")[1])
 
@@ -49,6 +59,14 @@ CONDITIONS = [
     "IS_TF_2_3",
     "hasattr(tf.keras.mixed_precision, 'experimental')",
     "gpu and hasattr(tf.keras.mixed_precision, 'experimental')",
+    "'contrib' in vars(tf)",
+    "(found := tf.__version__) < '2.4'",
+    "sys.modules['tensorflow'].__version__ < '2.4'",
+    "importlib.util.find_spec('tensorflow.contrib')",
+    "importlib.metadata.distribution(NAME).version < '2.4'",
+    "not tf.compat.v1.control_flow_v2_enabled()",
+    "is_old",
+    "has_contrib",
     # New versions take these.
     "tf.__version__ >= '2.1'",
     "tf.__version__.startswith('2.')",
@@ -65,6 +83,62 @@ def test_branch_without_a_current_one_is_renamed_and_reported(test, target):
     assert [one.outcome for one in result.findings if one.code == "LS908"] == [Safety.MANUAL]
     again = transform(result.source, TARGETS[target])
     assert again.source == result.source
+
+
+OLD = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
+MAKE = f"def old(opt):\n    return {OLD}(opt, 'dynamic')\n\n"
+FORMS = {
+    "a table of functions": f"{MAKE}made = {{'1': old, '2': new}}\nmade[tf.__version__[0]](opt)",
+    "a table in a class": f"class Made:\n    by = dict(v1={OLD})\nMade().by.get(tf.__version__)(o)",
+    "a table of flags": f"{{True: lambda opt: {OLD}(opt, 8), False: new}}[IS_TF_2_3](opt)",
+    "a list": f"[new, {OLD}][int(tf.__version__ < '2.4')](opt)",
+    "a table that is kept": f"self.made = {{'1': {OLD}}}\nself.made[tf.__version__[0]](opt)",
+    "a function": f"{MAKE}if IS_TF_2_3:\n    opt = old(opt)",
+    "a function of a function": f"{MAKE}def wrap(o):\n    return old(o)\nIS_TF_2_3 and wrap(opt)",
+    "a method": f"class Made:\n    def wrap(self, opt):\n        return {OLD}(opt)\n"
+    "if IS_TF_2_3:\n    opt = Made().wrap(opt)",
+    "a class": f"class Made({OLD}):\n    pass\nopt = tf.__version__ < '2.4' and Made(opt) or opt",
+    "a decorator": f"@only_if(IS_TF_2_3)\n{MAKE}",
+    "a decorator that asks": f"def only(f):\n    return f if IS_TF_2_3 else new\n@only\n{MAKE}",
+    "match": f"match tf.__version__[0]:\n    case '1':\n        {OLD}(opt)",
+    "a guarded case": f"match opt:\n    case x if IS_TF_2_3:\n        {OLD}(x)",
+    "a comprehension": f"[{OLD}(opt) for opt in opts if IS_TF_2_3]",
+    "a loop": f"for opt in opts if IS_TF_2_3 else ():\n    {OLD}(opt)",
+    "or": f"opt = tf.__version__ > '2.4' and opt or {OLD}(opt)",
+    "partial": f"make = partial({OLD}) if IS_TF_2_3 else new",
+    "a handler": f"try:\n    tf.keras.optimizers.legacy\nexcept AttributeError:\n    {OLD}(opt)",
+    "else": f"try:\n    import tensorflow.contrib\nexcept ImportError:\n    1\nelse:\n    {OLD}(o)",
+    "a default": f"def wrap(opt, old=IS_TF_2_3):\n    return {OLD}(opt) if old else opt",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("form", FORMS)
+def test_other_forms_of_guards_are_reported_once(form, target):
+    if "match" in FORMS[form] and sys.version_info < (3, 10):
+        pytest.skip("this Python has no match statement")
+    result = transformed(HEAD + FORMS[form] + "\n", TARGETS[target])
+    assert OLD not in result.source.decode()
+    assert [one.outcome for one in result.findings if one.code == "LS908"] == [Safety.MANUAL]
+    again = transform(result.source, TARGETS[target])
+    assert again.source == result.source
+    assert [one.outcome for one in again.findings if one.code == "LS908"] == [Safety.MANUAL]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        f"{MAKE}if gpu:\n    opt = old(opt)",
+        f"{MAKE}if IS_TF_2_3:\n    old(opt)\nelse:\n    opt = {KERAS}.LossScaleOptimizer(opt)",
+        f"@unittest.skipIf(IS_TF_2_3, 'old')\n{MAKE}",
+        f"made = {{'old': {OLD}}}[name](opt)",
+        f"if IS_TF_2_3:\n    scale = None\n    if scale is None:\n        pass\n{OLD}(opt)",
+        f"opt = {OLD}(opt)\nif IS_TF_2_3:\n    opt.minimize(loss)",
+    ],
+)
+def test_what_no_version_decides_is_not_reported(form):
+    result = transformed(f"{HEAD}{form}\n", TARGETS["shim"])
+    assert not [one for one in result.findings if one.code == "LS908"]
 
 
 @pytest.mark.parametrize("test", ["gpu", "sys.version_info < (3, 8)"])
