@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from tf_lossscale._process import ArgumentParser
 from tf_lossscale._recording.comparing import (
@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     old, new = records[:2]
     if options.baseline and os.path.samefile(options.baseline, options.new):
         raise RecordError("--baseline is the record of the new run; record the old program again.")
-    found = _compare(old, new, records[2] if options.baseline else None, options.loss_tolerance)
+    found = _compare(records, options.loss_tolerance)
     titles = [f"Optimizer {i} ({each.cls})" for i, each in enumerate(old.optimizers)]
     ordered = sorted(enumerate(found), key=lambda each: _rank(each[1]))
     summary = _summary(found, titles, ordered[0][0])
@@ -102,28 +102,26 @@ def _run(options: argparse.Namespace) -> int:
     return max(each.verdict.status for each in found)
 
 
-def _compare(
-    old: Record, new: Record, baseline: Optional[Record], loss_tolerance: float
-) -> List[Comparison]:
-    for other, name in ((new, "new"), (baseline, "baseline")):
-        if other is not None and len(other.optimizers) != len(old.optimizers):
+def _compare(records: List[Record], loss_tolerance: float) -> List[Comparison]:
+    old, new = records[:2]
+    for other, name in zip(records[1:], ("new", "baseline")):
+        if len(other.optimizers) != len(old.optimizers):
             raise RecordError(
                 f"The runs cannot be compared: the old one has {len(old.optimizers)} loss-scale "
                 f"optimizers, and the {name} one has {len(other.optimizers)}."
             )
     are_equal = equal_conditions(old.header, new.header)
     found = []
-    for number, (mine, theirs) in enumerate(zip(old.optimizers, new.optimizers)):
-        second = None if baseline is None else baseline.optimizers[number]
-        conditions = Conditions(are_equal, second, loss_tolerance, (old.ended, new.ended))
+    for mine, theirs, *again in zip(*(each.optimizers for each in records)):
+        baseline = again[0] if again else None
+        conditions = Conditions(are_equal, baseline, loss_tolerance, (old.ended, new.ended))
         found.append(compare(mine, theirs, conditions))
     return found
 
 
 def _rank(comparison: Comparison) -> Tuple[int, float]:
     """Orders comparisons: those that are not the same first, by the step where runs part."""
-    kinds = (Verdict.DIFFERENT, Verdict.UNDECIDED)
-    place = kinds.index(comparison.verdict) if comparison.verdict in kinds else len(kinds)
+    place = {Verdict.DIFFERENT: 0, Verdict.UNDECIDED: 1}.get(comparison.verdict, 2)
     return place, float("inf") if comparison.step is None else comparison.step
 
 

@@ -8,7 +8,7 @@ import math
 import os
 import string
 from html import escape
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._recording.comparing import Comparison, Verdict
 from tf_lossscale._recording.record import OptimizerRecord
@@ -21,25 +21,22 @@ _PERCENTILE, _SPIKE = 0.99, 0.5
 """A linear axis ends at this percentile if the rest would add so much of its length, or more."""
 _ZOOM = 25
 """How many steps on each side of the one where the runs part are drawn by themselves."""
-_BINARY, _DECIMAL = 2, 10
 _PAGE = os.path.join(os.path.dirname(__file__), "page.html")
-
-
 _Points = List[Tuple[int, float]]
 
 
 class _Kind(NamedTuple):
-    """A chart of one column; `base` is that of a logarithmic axis."""
+    """A chart of one column, and the logarithm of its axis if that is not linear."""
 
     title: str
     name: str
-    base: int = 0
+    log: Optional[Callable[[float], float]] = None
 
 
 _CHARTS = (
     _Kind("Loss", "loss"),
-    _Kind("Loss scale", "scales", _BINARY),
-    _Kind("Gradient norm", "norm", _DECIMAL),
+    _Kind("Loss scale", "scales", math.log2),
+    _Kind("Gradient norm", "norm", math.log10),
 )
 
 
@@ -111,15 +108,14 @@ def _table(rows: List[List[str]], step: int) -> List[str]:
 
 
 def _points(run: OptimizerRecord, kind: _Kind, span: _Span) -> _Points:
-    points = []
-    for step, value in zip(run.steps, getattr(run, kind.name)):
-        if value is not None and math.isfinite(value) and span.first <= step <= span.last:
-            if kind.base:
-                if value <= 0:
-                    continue
-                value = math.log2(value) if kind.base == _BINARY else math.log10(value)
-            points.append((step, value))
-    return points
+    return [
+        (step, kind.log(value) if kind.log else value)
+        for step, value in zip(run.steps, getattr(run, kind.name))
+        if span.first <= step <= span.last
+        and value is not None
+        and math.isfinite(value)
+        and (value > 0 or not kind.log)
+    ]
 
 
 def _thinned(points: _Points) -> _Points:
@@ -136,9 +132,9 @@ def _thinned(points: _Points) -> _Points:
 
 
 def _label(kind: _Kind, value: float) -> str:
-    if kind.base == _BINARY:
+    if kind.log is math.log2:
         return f"2<sup>{value:.3g}</sup>"
-    return f"{10.0**value:.2g}" if kind.base else f"{value:.4g}"
+    return f"{10.0**value:.2g}" if kind.log else f"{value:.4g}"
 
 
 def _chart(runs: List[OptimizerRecord], kind: _Kind, span: _Span) -> str:
@@ -146,14 +142,14 @@ def _chart(runs: List[OptimizerRecord], kind: _Kind, span: _Span) -> str:
     values = sorted(value for line in lines for _, value in line)
     if not values:
         return "<p>not recorded</p>"
-    low, high = (values[0], values[-1]) if kind.base else _without_spikes(values)
-    if kind.base == _BINARY:
+    low, high = (values[0], values[-1]) if kind.log else _without_spikes(values)
+    if kind.log is math.log2:
         low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
-    elif high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
-        low, high = low - 0.5, high + 0.5
-    ticks = [low + (high - low) * part / 4 for part in range(5)]
-    if kind.base == _BINARY:
         ticks = [float(each) for each in range(int(low), int(high) + 1, 1 + int(high - low) // 6)]
+    else:
+        if high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
+            low, high = low - 0.5, high + 0.5
+        ticks = [low + (high - low) * part / 4 for part in range(5)]
 
     def y(value: float) -> float:
         return 100 * (high - min(max(value, low), high)) / (high - low)

@@ -65,7 +65,8 @@ def read_record(path: str) -> Record:
     name = printable(path, 200)
     try:
         # Otherwise the opening of a pipe waits for somebody who writes to it.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+        flags = (getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_BINARY"))
+        handle = os.open(path, sum(flags))
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise RecordError(f"{name} is not a regular file; write the record to one first.")
@@ -80,9 +81,6 @@ def read_record(path: str) -> Record:
         raise RecordError(f"{name} cannot be read: {reason}.") from None
     except UnicodeDecodeError:
         raise RecordError(f"{name} is not a record: it is not UTF-8 text.") from None
-
-
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class _Expanded(gzip.GzipFile):
