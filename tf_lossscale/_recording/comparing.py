@@ -27,8 +27,6 @@ from tf_lossscale._recording.scale_rules import (
 
 __all__ = ["Comparison", "Conditions", "Verdict", "compare", "equal_conditions"]
 
-DOUBT_AT_LEAST = 1e-4
-"""A smaller jump after the first update is no reason to doubt."""
 CLIPPED, CLIPPED_STEPS = 1.01, 4
 """In so many steps, norms are larger by this than the limit to which the other run clips them."""
 NOT_CLIPPED_STEPS = 20
@@ -54,9 +52,8 @@ def compare(
     found = next(filter(None, (judge(runs) for judge in _JUDGES)))
     doubts = _missing(runs)
     found.evidence = doubts + runs.evidence
-    settings = jumps.differing_settings(runs)
-    if settings and found.verdict is not Verdict.IDENTICAL:
-        doubts.append(f"the inner optimizers have {', '.join(settings)}")
+    if runs.settings and found.verdict is not Verdict.IDENTICAL:
+        doubts.append(f"the inner optimizers have {runs.settings}")
     if doubts and found.verdict.status == 0:
         found.sentence = f"Not shown to be the same: {doubts[0]}. Apart from that: {found.sentence}"
         found.verdict = Verdict.UNDECIDED
@@ -88,9 +85,8 @@ def _notes(runs: Runs) -> List[str]:
     differing = parameters_that_differ(runs.old.scale, runs.new.scale)
     if differing:
         notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
-    settings = jumps.differing_settings(runs)
-    if settings:
-        notes.append(f"settings of the inner optimizers differ: {', '.join(settings)}")
+    if runs.settings:
+        notes.append(f"settings of the inner optimizers differ: {runs.settings}")
     return notes
 
 
@@ -167,46 +163,29 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
     return None
 
 
-def _judge_clipping(runs: Runs) -> Optional[Comparison]:
-    """Finds a limit of norms that only one run has, and those of the other are larger."""
-    for number, (name, run) in enumerate(runs.both):
-        limit = jumps.clipping_limit(run)
-        if limit is None:
-            continue
-        above = [
-            index
-            for index, pair in enumerate(runs.column("norm"))
-            if are_positive(*pair) and pair[1 - number] > CLIPPED * limit
-        ]
-        if len(above) >= CLIPPED_STEPS:
-            step = runs.step(above[0])
-            text = (
-                f"the {name} run clips gradients to a norm of {limit:.4g}, and those of the other "
-                f"one are larger, from step {step} on"
-            )
-            return runs.different(text, step)
-    return None
-
-
-def _judge_below_limit(runs: Runs) -> Optional[Comparison]:
-    """Finds a limit of norms that only one run has, and those of the other are smaller."""
+def _judge_clipping(runs: Runs, is_above: bool = True) -> Optional[Comparison]:
+    """Finds a limit of norms that one run has, and those of the other are above it, or below."""
     limits = [jumps.clipping_limit(run) for _, run in runs.both]
-    if None not in limits:
-        return None
     for number, limit in enumerate(limits):
-        below = [
-            index
-            for index, pair in enumerate(runs.column("norm"))
-            if limit and are_positive(*pair) and pair[number] > limit / CLIPPED > pair[1 - number]
-        ]
-        if len(below) >= NOT_CLIPPED_STEPS:
-            step = runs.step(below[0])
-            text = (
-                f"only the gradient norms of the {runs.both[number][0]} run have a limit, "
-                f"{limit:.4g}, and those of the other one are smaller, from step {step} on; look "
-                "at clipping, and at gradients that are missing after it"
-            )
-            return runs.different(text, step)
+        if limit is None or not (is_above or None in limits):
+            continue
+        pairs = [(i, each) for i, each in enumerate(runs.column("norm")) if are_positive(*each)]
+        if is_above:
+            found = [i for i, each in pairs if each[1 - number] > CLIPPED * limit]
+        else:
+            found = [i for i, each in pairs if each[number] > limit / CLIPPED > each[1 - number]]
+        if len(found) < (CLIPPED_STEPS if is_above else NOT_CLIPPED_STEPS):
+            continue
+        (name, _), step = runs.both[number], runs.step(found[0])
+        text = (
+            f"the {name} run clips gradients to a norm of {limit:.4g}, and those of the other one "
+            f"are larger, from step {step} on"
+            if is_above
+            else f"only the gradient norms of the {name} run have a limit, {limit:.4g}, and those "
+            f"of the other one are smaller, from step {step} on; look at clipping, and at "
+            "gradients that are missing after it"
+        )
+        return runs.different(text, step)
     return None
 
 
@@ -224,7 +203,6 @@ def _judge_bits(runs: Runs) -> Optional[Comparison]:
         runs.evidence.append("the old program is not equal to its own second run (--baseline)")
         return None
     found = jumps.judge_start(runs) or jumps.judge_update(runs) or jumps.judge_norms(runs)
-    settings = jumps.cause_of_settings(runs)
     step = runs.step(index)
     end = index + jumps.WINDOW
     error = max(largest(runs.loss[:end])[0], largest(runs.norm[:end])[0])
@@ -234,8 +212,8 @@ def _judge_bits(runs: Runs) -> Optional[Comparison]:
     )
     if found:
         text += found.sentence[len("Different") :].rstrip(".")
-    elif settings:
-        text += f"; {settings}"
+    elif runs.declared:
+        text += f"; {runs.declared}"
     elif runs.again is None:
         text += (
             "; to see whether the old program itself gives other numbers when it is run again, "
@@ -250,7 +228,7 @@ def _judge_baseline(runs: Runs) -> Optional[Comparison]:
     """Refuses a baseline that is not a second run of the old program: it would excuse mistakes."""
     if runs.again is None:
         return None
-    reason = _why_not_comparable(runs.again) or jumps.cause_of_settings(runs.again)
+    reason = _why_not_comparable(runs.again) or runs.again.declared
     if not reason:
         judges = (_judge_weights, _judge_scales, jumps.judge_start)
         found = next(filter(None, (judge(runs.again) for judge in judges)), None)
@@ -259,22 +237,6 @@ def _judge_baseline(runs: Runs) -> Optional[Comparison]:
         reason = found.sentence[len("Different: ") :].rstrip(".")
     text = f"the baseline is not a second run of the old program. Between these two, {reason}"
     return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {text}.")
-
-
-def _judge_rest(runs: Runs) -> Comparison:
-    for field, name in (("loss", "loss"), ("norm", "gradient norm")):
-        # Those that the user allows are shown, too.
-        found = runs.differences(field)[: runs.part]
-        if any(each is not None for each in found):
-            error, place = largest(found)
-            where = f", at step {runs.step(place)}" if error else ""
-            runs.evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
-        else:
-            runs.evidence.append(f"the {name} is not in both records")
-    after = runs.loss[runs.updated + 1 : min(runs.updated + 4, runs.part + 1)]
-    jump = largest(after)[0]
-    limit = max(jumps.JUMP * runs.noise, DOUBT_AT_LEAST)
-    return judge_on_average(runs, jump if jump > limit else 0.0)
 
 
 _JUDGES = (
@@ -288,7 +250,7 @@ _JUDGES = (
     jumps.judge_norms,
     jumps.judge_later,
     jumps.judge_drift,
-    _judge_below_limit,
-    _judge_rest,
+    lambda runs: _judge_clipping(runs, is_above=False),
+    judge_on_average,
 )
 """The questions about two runs, in order; the first that is answered decides. The last one is."""

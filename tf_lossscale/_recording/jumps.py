@@ -6,18 +6,16 @@ numbers do not show the cause, the sentence says what to look at.
 """
 
 import bisect
-from typing import List, Optional
+from typing import Optional
 
-from tf_lossscale._recording.record import OptimizerRecord, Setting
+from tf_lossscale._recording.record import OptimizerRecord
 from tf_lossscale._recording.runs import QUIET, Comparison, Runs, are_positive, difference, finite
 
 __all__ = [
     "JUMP",
     "WINDOW",
     "cause_of_ratio",
-    "cause_of_settings",
     "clipping_limit",
-    "differing_settings",
     "judge_drift",
     "judge_later",
     "judge_norms",
@@ -47,10 +45,6 @@ ONE_SIDE = 0.99
 DRIFTS = ((20, 45, 5e-4), (20, 80, 5e-3), (40, 2**62, 1.5e-2))
 """So many steps in a row, before such a step, differ to one side, by so much on average."""
 
-_SETTINGS = 4
-"""Of longer lists, the first so many settings are named."""
-_EQUAL_SETTING = 1e-6
-"""Keras stores the learning rate in float32."""
 _EQUAL = 2e-2
 """The relative error up to which a ratio of norms counts as a power of the loss scale."""
 _WHOLE, _PARTS = 1e-2, 64
@@ -64,9 +58,8 @@ def judge_start(runs: Runs) -> Optional[Comparison]:
     """Compares what comes from the initial weights, before an update."""
     for index in range(min(runs.updated + 1, len(runs.pairs))):
         if abs(runs.loss[index] or 0.0) > _FIRST_LOSS:
-            step, cause = _shown(runs, "loss", index), _cause_of_first_loss(runs, index)
-            text = f"the losses differ at step {step}, before an update; {cause}"
-            return runs.different(text, step)
+            cause = f", before an update; {_cause_of_first_loss(runs, index)}"
+            return _different(runs, "loss", index, "at", cause)
         if abs(runs.norm[index] or 0.0) > _FIRST_NORM:
             return _different_norms(runs, index)
     return None
@@ -142,7 +135,7 @@ def judge_drift(runs: Runs) -> Optional[Comparison]:
             size = sum(map(abs, part))
             if size / window >= limit and abs(sum(part)) >= ONE_SIDE * size:
                 how = f"by {size / window:.1g} on average over {window} steps, to one side"
-                cause = cause_of_settings(runs) or (
+                cause = runs.declared or (
                     "cause unknown; they differ a little in each update: look at the learning "
                     "rate, momentum, the betas and the decay of the optimizer"
                 )
@@ -151,47 +144,19 @@ def judge_drift(runs: Runs) -> Optional[Comparison]:
 
 
 def _different_losses(runs: Runs, index: int, how: str, cause: str = "") -> Comparison:
-    step = _shown(runs, "loss", index)
     cause = cause or _cause_of_update(runs, index)
-    return runs.different(f"the losses differ from step {step} on, {how}; {cause}", step)
+    return _different(runs, "loss", index, "from", f" on, {how}; {cause}")
 
 
 def _different_norms(runs: Runs, index: int) -> Comparison:
-    step, cause = _shown(runs, "norm", index), _cause_of_norm(runs, index)
-    return runs.different(f"the gradient norms differ at step {step}; {cause}", step)
+    return _different(runs, "norm", index, "at", f"; {_cause_of_norm(runs, index)}")
 
 
-def _shown(runs: Runs, name: str, index: int) -> int:
-    """Adds the losses or norms of a step to the evidence; returns the number of the step."""
+def _different(runs: Runs, name: str, index: int, where: str, cause: str) -> Comparison:
     step, (old, new) = runs.step(index), runs.at(name, index)
     what = "losses" if name == "loss" else "gradient norms"
     runs.evidence.append(f"{what} of step {step}: {old:.6g} and {new:.6g}")
-    return step
-
-
-def differing_settings(runs: Runs) -> List[str]:
-    """Returns a phrase for each setting in which the inner optimizers differ, if both are known."""
-    old, new = runs.old.settings, runs.new.settings
-    return [
-        f"{name} {_text(old[name])} and {_text(new[name])}"
-        for name in old
-        if name in new and not _are_equal(old[name], new[name])
-    ][:_SETTINGS]
-
-
-def _are_equal(one: Setting, other: Setting) -> bool:
-    error = difference(one, other)
-    return one is other if error is None else abs(error) < _EQUAL_SETTING
-
-
-def _text(value: Setting) -> str:
-    return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
-
-
-def cause_of_settings(runs: Runs) -> str:
-    """Returns how the settings of the inner optimizers differ; nothing if they do not."""
-    found = differing_settings(runs)
-    return f"cause: the inner optimizers have {', '.join(found)}" if found else ""
+    return runs.different(f"the {what} differ {where} step {step}{cause}", step)
 
 
 def _cause_of_first_loss(runs: Runs, index: int) -> str:
@@ -219,7 +184,7 @@ def _cause_of_norm(runs: Runs, index: int) -> str:
     is_later = index > runs.updated
     found = cause_of_ratio(old, new, runs.at("scales", index)[1], exact=not is_later)
     if not found and is_later:
-        found = cause_of_settings(runs)
+        found = runs.declared
     if found:
         return found
     if not are_positive(old, new):
@@ -284,9 +249,8 @@ def cause_of_ratio(
 
 def _cause_of_update(runs: Runs, index: int) -> str:
     """Returns the cause of losses that differ all at once after updates, or what to look at."""
-    declared = cause_of_settings(runs)
-    if declared:
-        return declared
+    if runs.declared:
+        return runs.declared
     errors = runs.differences("loss")
     first = index
     while first > runs.updated + 1 and abs(errors[first - 1] or 0.0) > _AGREES * runs.noise:

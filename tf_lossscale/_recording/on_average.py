@@ -6,8 +6,16 @@ After a step that only one run skips, single numbers of correct runs differ, too
 import math
 from typing import Iterator, List, Optional, Sequence
 
-from tf_lossscale._recording.jumps import cause_of_ratio, cause_of_settings
-from tf_lossscale._recording.runs import Comparison, Runs, Verdict, are_positive, difference, finite
+from tf_lossscale._recording.jumps import JUMP, cause_of_ratio
+from tf_lossscale._recording.runs import (
+    Comparison,
+    Runs,
+    Verdict,
+    are_positive,
+    difference,
+    finite,
+    largest,
+)
 
 __all__ = ["judge_on_average"]
 
@@ -36,8 +44,8 @@ _NORM_MEAN = 1e-1
 """The mean of these differences over `_WINDOW` steps; 0.062 was the most in correct runs."""
 _ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.6
 """The mean of so many differences, of which so much goes to one side."""
-_JUMP, _AFTER_JUMP = 1e-3, 2e-3
-"""A jump after the first updates; a smaller one counts if losses of `_WINDOW` steps differ so."""
+_JUMP, _SMALL_JUMP, _AFTER_JUMP = 1e-3, 1e-4, 2e-3
+"""A jump after the first updates; a small one counts if losses of `_WINDOW` steps differ so."""
 _SMALL_NORM = 1e-4
 _UNKNOWN = "cause unknown; look at clipping, and gradients that are missing or added up"
 _ADVICE = (
@@ -46,8 +54,16 @@ _ADVICE = (
 )
 
 
-def judge_on_average(runs: Runs, jump: float) -> Comparison:
-    """Decides; `jump` is how much losses after the first updates differ beyond the noise, or 0."""
+def judge_on_average(runs: Runs) -> Comparison:
+    for field, name in (("loss", "loss"), ("norm", "gradient norm")):
+        # Those that the user allows are shown, too.
+        found = runs.differences(field)[: runs.part]
+        if any(each is not None for each in found):
+            error, place = largest(found)
+            where = f", at step {runs.step(place)}" if error else ""
+            runs.evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
+        else:
+            runs.evidence.append(f"the {name} is not in both records")
     count = len(runs.pairs)
     parts = runs.part < count
     step = runs.step(runs.part) if parts else None
@@ -58,14 +74,13 @@ def judge_on_average(runs: Runs, jump: float) -> Comparison:
         wrong = _applied_wrongly(runs) or _soon(runs)
         if wrong:
             return runs.different(wrong, step)
-    declared = cause_of_settings(runs)
-    advice = f"C{declared[1:]}." if declared else _ADVICE
+    advice = f"C{runs.declared[1:]}." if runs.declared else _ADVICE
 
     def undecided(doubt: str, advice: str = advice) -> Comparison:
         text = f"Not shown to be the same: {doubt}. {advice}".rstrip()
         return runs.finding(Verdict.UNDECIDED, text, step)
 
-    before = _before_parting(runs, jump)
+    before = _before_parting(runs)
     left = count - runs.part if parts else count - runs.updated
     needed = ENOUGH if parts else FEW
     if parts and left < ENOUGH <= runs.part - runs.updated:
@@ -132,7 +147,7 @@ def _compare_means(runs: Runs, parts: bool, problems: List[str], doubts: List[st
         doubts.append(f"gradient norms of {_WINDOW} steps differ by {mean:.1%} on average")
 
 
-def _before_parting(runs: Runs, jump: float) -> str:
+def _before_parting(runs: Runs) -> str:
     """Returns what differs by more than in correct runs before a step that only one skips."""
     drift = max(
         (
@@ -146,7 +161,9 @@ def _before_parting(runs: Runs, jump: float) -> str:
         return (
             f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, mostly to one side"
         )
-    if jump > _JUMP or (jump and _largest_signed_mean(runs.loss) > _AFTER_JUMP):
+    jump, _ = largest(runs.loss[runs.updated + 1 : min(runs.updated + 4, runs.part + 1)])
+    least = _SMALL_JUMP if _largest_signed_mean(runs.loss) > _AFTER_JUMP else _JUMP
+    if jump > max(JUMP * runs.noise, least):
         return f"losses after the first updates differ by {jump:.1g}, more than what precedes them"
     return ""
 

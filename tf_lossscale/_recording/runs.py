@@ -5,7 +5,7 @@ import enum
 import math
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.record import COLUMNS, OptimizerRecord
+from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, Setting
 
 __all__ = [
     "QUIET",
@@ -21,6 +21,10 @@ __all__ = [
 
 QUIET = 1e-5
 """A smaller difference of losses is taken for this one."""
+_SETTINGS = 4
+"""Of longer lists, the first so many settings are named."""
+_EQUAL_SETTING = 1e-6
+"""Keras stores the learning rate in float32."""
 _AROUND = 4
 _SHOWN = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm", "norm"))
 _Pair = Tuple[Any, Any]
@@ -85,6 +89,8 @@ class Runs:
       loss: by how much the losses differ; those differences that are allowed are zero.
       norm: the same for the gradient norms.
       noise: the largest difference of the losses before an update.
+      settings: how those of the inner optimizers differ, where both are known.
+      declared: the same as a cause.
       evidence: the reasons for a verdict, a phrase each.
     """
 
@@ -105,6 +111,13 @@ class Runs:
         self.loss = self._not_allowed("loss", self.conditions.loss_tolerance)
         self.norm = self._not_allowed("norm", 0.0)
         self.noise = max(largest(self.loss[: self.updated + 1])[0], QUIET)
+        differing = (
+            f"{name} {_text(value)} and {_text(new.settings[name])}"
+            for name, value in old.settings.items()
+            if name in new.settings and not _are_equal(value, new.settings[name])
+        )
+        self.settings = ", ".join([*differing][:_SETTINGS])
+        self.declared = self.settings and f"cause: the inner optimizers have {self.settings}"
         self.evidence: List[str] = []
 
     def finding(self, verdict: Verdict, sentence: str, step: Optional[int] = None) -> Comparison:
@@ -174,6 +187,15 @@ class Runs:
                 heads.append(f"{head} {which}")
                 columns.append([_cell(each) for each in values])
         return [heads, *(list(row) for row in zip(*columns))]
+
+
+def _are_equal(one: Setting, other: Setting) -> bool:
+    error = difference(one, other)
+    return one is other if error is None else abs(error) < _EQUAL_SETTING
+
+
+def _text(value: Setting) -> str:
+    return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
 
 
 def _cell(value: Any) -> str:
