@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from typing import Any, Dict, List, Tuple
+from typing import List, Tuple
 
 from tf_lossscale._process import ArgumentParser
 from tf_lossscale._recording.comparing import (
@@ -85,7 +85,17 @@ def _run(options: argparse.Namespace) -> int:
         values = {
             "old": old.path,
             "new": new.path,
-            "optimizers": [_values(each, number) for number, each in enumerate(found)],
+            "optimizers": [
+                {
+                    "optimizer": number,
+                    "verdict": each.verdict.value[0],
+                    "sentence": each.sentence,
+                    "evidence": each.evidence,
+                    "step": each.step,
+                    "table": each.table(),
+                }
+                for number, each in enumerate(found)
+            ],
         }
         _write(options.json, json.dumps(values, indent=1) + "\n", paths)
     if options.html:
@@ -132,7 +142,7 @@ def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
     names = [each.verdict.value[0] for each in found]
     counts = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     text = f"{len(found)} optimizers: {counts}."
-    if found[first].verdict is Verdict.DIFFERENT:
+    if found[first].verdict is Verdict.DIFFERENT and found[first].step is not None:
         names = [title for title, each in zip(titles, found) if _rank(each) == _rank(found[first])]
         verb = "differs" if len(names) == 1 else "differ"
         text += f" {' and '.join(names)} {verb} first, at step {found[first].step}."
@@ -149,17 +159,6 @@ def _text(comparison: Comparison) -> str:
             cells = [cell.rjust(width) for cell, width in zip(row, widths)]
             lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def _values(comparison: Comparison, optimizer: int) -> Dict[str, Any]:
-    return {
-        "optimizer": optimizer,
-        "verdict": comparison.verdict.value[0],
-        "sentence": comparison.sentence,
-        "evidence": comparison.evidence,
-        "step": comparison.step,
-        "table": comparison.table(),
-    }
 
 
 def _positive(value: str) -> float:
@@ -199,15 +198,11 @@ def _mode_of_replaced(path: str, name: str, records: List[str]) -> int:
     if stat.S_ISLNK(status.st_mode) or not stat.S_ISREG(status.st_mode):
         kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
         raise RecordError(f"{name} is {kind}, and is not written; name another file.")
-    if _is_record(path) or any(os.path.samestat(status, os.stat(each)) for each in records):
-        raise RecordError(f"{name} is a record, and is not overwritten; name another file.")
-    return stat.S_IMODE(status.st_mode)
-
-
-def _is_record(path: str) -> bool:
     with open(path, "rb") as file:
         start = file.read(64)
     if start[:2] == b"\x1f\x8b":
         with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as content:
             start = content.read(64)
-    return _MARK in start
+    if _MARK in start or any(os.path.samestat(status, os.stat(each)) for each in records):
+        raise RecordError(f"{name} is a record, and is not overwritten; name another file.")
+    return stat.S_IMODE(status.st_mode)

@@ -12,7 +12,7 @@ import pytest
 from simulated import Run, record
 
 from tf_lossscale._recorder.record_file import RecordFile
-from tf_lossscale._recording.command import main
+from tf_lossscale._recording.command import _summary, main
 from tf_lossscale._recording.comparing import Conditions, Verdict, compare, equal_conditions
 from tf_lossscale._recording.record import COLUMNS, RunHeader, ScaleParameters
 
@@ -459,3 +459,6 @@ def test_several_optimizers_have_a_summary_on_top(tmp_path, capsys):
     text = page.read_text()
     places = [sentence, "<h2 id='0'>Optimizer 1", "<h2 id='1'>Optimizer 0"]
     assert sorted(places, key=text.index) == places
+    found = compare(record(RIGHT), record(RIGHT))
+    found.verdict = Verdict.DIFFERENT  # on average, where no skip differs
+    assert _summary([found, found], ["0", "1"], 0) == "2 optimizers: 2 different."
