@@ -48,7 +48,15 @@ def compare(
     reason = _why_not_comparable(runs)
     if reason:
         return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {reason}.")
-    runs.evidence += _notes(runs)
+    runs.evidence.append(f"{len(runs.pairs)} steps in common")
+    if old.initial_weights and new.initial_weights:
+        which = "equal" if old.initial_weights == new.initial_weights else "different"
+        runs.evidence.append(f"{which} initial weights")
+    differing = parameters_that_differ(old.scale, new.scale)
+    if differing:
+        runs.evidence.append(f"parameters of the loss scale differ: {', '.join(differing)}")
+    if runs.settings:
+        runs.evidence.append(f"settings of the inner optimizers differ: {runs.settings}")
     found = next(filter(None, (judge(runs) for judge in _JUDGES)))
     doubts = _missing(runs)
     found.evidence = doubts + runs.evidence
@@ -75,19 +83,6 @@ def _why_not_comparable(runs: Runs) -> str:
     if all(each is None for each in runs.loss + runs.norm):
         return "neither losses nor gradient norms are in both records"
     return ""
-
-
-def _notes(runs: Runs) -> List[str]:
-    notes = [f"{len(runs.pairs)} steps in common"]
-    old, new = runs.old.initial_weights, runs.new.initial_weights
-    if old and new:
-        notes.append(f"{'equal' if old == new else 'different'} initial weights")
-    differing = parameters_that_differ(runs.old.scale, runs.new.scale)
-    if differing:
-        notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
-    if runs.settings:
-        notes.append(f"settings of the inner optimizers differ: {runs.settings}")
-    return notes
 
 
 def _missing(runs: Runs) -> List[str]:

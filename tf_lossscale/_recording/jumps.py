@@ -281,5 +281,4 @@ def _whole(ratio: float) -> Optional[int]:
     """Returns the whole number from 2 on that a ratio or its inverse is; None if it is none."""
     larger = max(ratio, 1 / ratio) if ratio > 0 else 0.0
     count = round(larger) if larger < _PARTS + 0.5 else 0
-    near = min(_WHOLE, 2e-3 * count)
-    return count if count >= 2 and abs(larger - count) < near else None
+    return count if count >= 2 and abs(larger - count) < min(_WHOLE, 2e-3 * count) else None

@@ -84,7 +84,13 @@ def _section(comparison: Comparison) -> List[str]:
     first, last = min(run.steps[0] for run in runs), max(run.steps[-1] for run in runs)
     whole = _Span(first, last, step)
     if step is not None:
-        parts += _table(comparison.table(), step)
+        parts.append(f"<h3>Around step {step}</h3><div class='scroll'><table><tr>")
+        head, *rows = comparison.table()
+        parts += [f"<th>{escape(each)}</th>" for each in head] + ["</tr>"]
+        for row in rows:
+            parts.append("<tr class='here'>" if row[0].startswith(">") else "<tr>")
+            parts += [f"<td>{escape(each)}</td>" for each in row] + ["</tr>"]
+        parts.append("</table></div>")
     for kind in _CHARTS:
         if kind.name == "norm" and all(each is None for run in runs for each in run.norm):
             continue
@@ -96,15 +102,6 @@ def _section(comparison: Comparison) -> List[str]:
                 _chart(runs, kind, near),
             ]
     return [*parts, "<h3>Skipped steps</h3>", _skips(runs, whole)]
-
-
-def _table(rows: List[List[str]], step: int) -> List[str]:
-    parts = [f"<h3>Around step {step}</h3><div class='scroll'><table><tr>"]
-    parts += [f"<th>{escape(each)}</th>" for each in rows[0]] + ["</tr>"]
-    for row in rows[1:]:
-        parts.append("<tr class='here'>" if row[0].startswith(">") else "<tr>")
-        parts += [f"<td>{escape(each)}</td>" for each in row] + ["</tr>"]
-    return [*parts, "</table></div>"]
 
 
 def _points(run: OptimizerRecord, kind: _Kind, span: _Span) -> _Points:

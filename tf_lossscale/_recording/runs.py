@@ -136,8 +136,7 @@ class Runs:
         return [(old[i], new[j]) for i, j in self.pairs[first:end]]
 
     def at(self, name: str, index: int) -> _Pair:
-        old, new = self.pairs[index]
-        return getattr(self.old, name)[old], getattr(self.new, name)[new]
+        return self.column(name, index, index + 1)[0]
 
     def is_updated(self, index: int) -> bool:
         """Returns whether a run is known to apply a common step."""

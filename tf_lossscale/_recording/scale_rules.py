@@ -18,6 +18,11 @@ __all__ = ["Mismatch", "parameters_that_differ", "replay", "replayed_steps", "sa
 _TOLERANCE = 1e-6
 _SMALLEST_NORMAL = 2.0**-126
 _Counts = Tuple[int, int]
+_WORDS = {
+    True: ("finite", "the growth factor", "growth", "grows"),
+    False: ("skipped", "the factor of decrease", "a decrease", "shrinks"),
+}
+"""What follows finite and skipped steps."""
 
 
 class Mismatch(NamedTuple):
@@ -101,21 +106,13 @@ def _next(
 
 def _cause(scale: float, following: float, expected: float, finite: bool) -> str:
     changed, should = not same_scale(scale, following), not same_scale(scale, expected)
-    if finite:
-        if changed and should:
-            return "the growth factor"
-        if changed and not following > scale:
-            return "the update rule: the scale shrinks after a finite step"
-        return f"the number of finite steps before growth (it grows {_when(changed)})"
+    kind, factor, change, verb = _WORDS[finite]
     if changed and should:
-        return "the factor of decrease"
-    if changed and not following < scale:
-        return "the update rule: the scale grows after a skipped step"
-    return f"the number of skipped steps before a decrease (it shrinks {_when(changed)})"
-
-
-def _when(changed: bool) -> str:
-    return "earlier" if changed else "later, or not at all"
+        return factor
+    if changed and not (following > scale if finite else following < scale):
+        return f"the update rule: the scale {_WORDS[not finite][-1]} after a {kind} step"
+    when = "earlier" if changed else "later, or not at all"
+    return f"the number of {kind} steps before {change} (it {verb} {when})"
 
 
 def _float32(value: float) -> float:
@@ -130,12 +127,9 @@ def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List
     found = []
     if (one.rule == "fixed") != (other.rule == "fixed"):
         found.append(f"rule {one.rule} and {other.rule}")
-    known = not {one.rule, other.rule} & {"fixed", "unknown"}
-    for field in dataclasses.fields(ScaleParameters):
-        name = field.name
+    names = [each.name for each in dataclasses.fields(ScaleParameters) if each.name != "rule"]
+    for name in ["initial_scale"] if {one.rule, other.rule} & {"fixed", "unknown"} else names:
         mine, theirs = getattr(one, name), getattr(other, name)
-        if None in (mine, theirs) or name == "rule" or not (known or name == "initial_scale"):
-            continue
-        if not same_scale(mine, theirs):
+        if None not in (mine, theirs) and not same_scale(mine, theirs):
             found.append(f"{name} {mine:g} and {theirs:g}")
     return found
