@@ -218,19 +218,15 @@ def _in_group(keys: Dict[str, str], tensors: Mapping[str, Entry]) -> List[Found]
         scale, *counters = layout.roles
         counter = COUNTERS[layout.family]
         if dtypes.get(scale) in _FLOATS and all(dtypes.get(each) == counter for each in counters):
-            by_keras = layout is V1 and _has_keras_iterations(tensors)
+            # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
+            by_keras = layout is V1 and any(
+                key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
+                for key, entry in tensors.items()
+            )
             named = {name: keys[name] for name in layout.roles}
             found.append((KERAS_NAMES if by_keras else layout, named))
     _add_unknown(found, keys, tensors)
     return found
-
-
-def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
-    """Whether the file holds a Keras optimizer, as v1 optimizers do not count iterations."""
-    return any(
-        key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
-        for key, entry in tensors.items()
-    )
 
 
 def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:

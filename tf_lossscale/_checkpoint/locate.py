@@ -64,10 +64,24 @@ def locate(path: str) -> Place:
     for prefix in (path, without_suffix(path)):
         if _is_file(prefix + ".index"):
             return Place(TENSORFLOW, prefix)
-    if _is_file(path):
-        _check_contents(path, start)
-        return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
-    raise CheckpointError(_not_found(path))
+    if not _is_file(path):
+        message = f"{path}: there is no checkpoint, SavedModel, .h5 or .keras file at this path."
+        folder = os.path.dirname(path) or "."
+        near = _prefixes(folder) if _is_directory(folder) else []
+        if near:
+            more = ", ..." if len(near) > 5 else ""
+            message += f" Checkpoints there: {', '.join(near[:5])}{more}"
+        raise CheckpointError(message)
+    stem, suffix = without_suffix(path), os.path.splitext(path)[1].lower()
+    if stem != path:
+        raise CheckpointError(f"{stem}.index: the index of this checkpoint is missing")
+    if not start:
+        raise CheckpointError(f"{path}: the file is empty")
+    if suffix in (".h5", ".hdf5"):
+        raise CheckpointError(f"{path}: not an HDF5 file: the signature is missing")
+    if suffix == ".keras":
+        raise CheckpointError(f"{path}: not a .keras file: it is not a zip archive")
+    return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
 
 
 def without_suffix(path: str) -> str:
@@ -88,20 +102,6 @@ def sizes_of_files(path: str) -> Dict[str, int]:
         if not _is_file(file):
             raise CheckpointError(f"{file}: not a regular file")
     return {file: _size(file) for file in files}
-
-
-def _check_contents(path: str, start: bytes) -> None:
-    """Raises CheckpointError if the name or size of a file shows that it is something else."""
-    stem = without_suffix(path)
-    if stem != path:
-        raise CheckpointError(f"{stem}.index: the index of this checkpoint is missing")
-    if not start:
-        raise CheckpointError(f"{path}: the file is empty")
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix in (".h5", ".hdf5"):
-        raise CheckpointError(f"{path}: not an HDF5 file: the signature is missing")
-    if suffix == ".keras":
-        raise CheckpointError(f"{path}: not a .keras file: it is not a zip archive")
 
 
 def _in_directory(path: str) -> Place:
@@ -162,16 +162,6 @@ def _data_files(prefix: str) -> List[str]:
 
 def _prefixes(path: str) -> List[str]:
     return [each[: -len(".index")] for each in _glob(path, "*.index")]
-
-
-def _not_found(path: str) -> str:
-    message = f"{path}: there is no checkpoint, SavedModel, .h5 or .keras file at this path."
-    folder = os.path.dirname(path) or "."
-    near = _prefixes(folder) if _is_directory(folder) else []
-    if near:
-        more = ", ..." if len(near) > 5 else ""
-        message += f" Checkpoints there: {', '.join(near[:5])}{more}"
-    return message
 
 
 def _gfile(path: str) -> Any:

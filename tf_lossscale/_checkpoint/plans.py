@@ -73,12 +73,19 @@ def plan(
         )
     if families != {to}:
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
-    if graph is not None and any(state.layout is finding.KERAS_1_14 for state in states):
-        return _plan_by_object(tensors, graph)
-    return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
+    if graph is None or not any(state.layout is finding.KERAS_1_14 for state in states):
+        return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
+    keys = merge_inner_optimizers(graph)
+    kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
+    result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
+    result.append(Tensor(finding.OBJECT_GRAPH, "string", None, graph.SerializeToString()))
+    if len({each.key for each in result}) != len(result):
+        raise CheckpointError("two tensors would have the same key")
+    return Plan(result, list(keys.items()))
 
 
 def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> str:
+    """Returns why a copy would lose state, and how to start with the values of it."""
     other = next(state for state in states if state.layout.family != to)
     if to == "contrib" and by_object:
         reason = "the contrib classes only restore tf.train.Saver checkpoints"
@@ -92,35 +99,21 @@ def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> 
             "its inner optimizer names its variables differently from that of the target, which "
             "could not restore the slots"
         )
+    values = {variable.role: variable.value for variable in other.variables}
+    scale = values[finding.LOSS_SCALE]
+    counter = "dynamic_counter" if to == "keras" else "step_counter"
+    start = (
+        f"Restore the weights, and start with LossScaleOptimizer(inner, initial_scale={scale}); "
+        f"once it is built, optimizer.{counter}.assign({values.get(GOOD_STEPS)}) sets its counter."
+    )
+    if to == "contrib":
+        start = f"Start with init_loss_scale={scale}."
+    elif to == "v1":
+        start = f"Start with DynamicLossScale(initial_loss_scale={scale})."
     return (
         f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
-        f"faithfully to {to}: {reason}. {_start_with(other, to)}"
+        f"faithfully to {to}: {reason}. {start}"
     )
-
-
-def _start_with(state: State, to: str) -> str:
-    """Describes how to create a new object with the values of a state."""
-    values = {variable.role: variable.value for variable in state.variables}
-    scale, good = values[finding.LOSS_SCALE], values.get(GOOD_STEPS)
-    if to == "contrib":
-        return f"Start with init_loss_scale={scale}."
-    if to == "v1":
-        return f"Start with DynamicLossScale(initial_loss_scale={scale})."
-    counter = "dynamic_counter" if to == "keras" else "step_counter"
-    return (
-        f"Restore the weights, and start with LossScaleOptimizer(inner, initial_scale={scale}); "
-        f"once it is built, optimizer.{counter}.assign({good}) sets its counter."
-    )
-
-
-def _plan_by_object(tensors: Mapping[str, Entry], graph: Any) -> Plan:
-    keys = merge_inner_optimizers(graph)
-    kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
-    result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
-    result.append(Tensor(finding.OBJECT_GRAPH, "string", None, graph.SerializeToString()))
-    if len({each.key for each in result}) != len(result):
-        raise CheckpointError("two tensors would have the same key")
-    return Plan(result, list(keys.items()))
 
 
 def _plan_by_name(
@@ -133,12 +126,7 @@ def _plan_by_name(
     missing = sorted(set(renames) - set(tensors))
     if missing:
         raise CheckpointError(f"--rename: SRC has no tensor {', '.join(missing)}")
-    notices: List[str] = []
-    moved: Dict[str, Optional[Tensor]] = {}
-    made: List[Tensor] = []
-    for state in states:
-        if state.layout.family != to:
-            _move(state, to, moved, made, notices)
+    moved, made, notices = _moved([state for state in states if state.layout.family != to], to)
     same = {key: Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)}
     named = [*_powers(tensors, states, to, control_flow, notices).items(), *renames.items()]
     for key, name in named:
@@ -158,35 +146,34 @@ def _plan_by_name(
     return Plan(result, [(old, new) for old, new in changes if old != new], notices)
 
 
-def _move(
-    state: State,
-    to: str,
-    moved: Dict[str, Optional[Tensor]],
-    made: List[Tensor],
-    notices: List[str],
-) -> None:
-    names = {role: name for name, role in _LAYOUTS[to].roles.items()}
-    for variable in state.variables:
-        if variable.role not in names:
-            moved[variable.key] = None
-            notices.append(
-                f"{variable.key} ({variable.value}) is dropped: DynamicLossScale has no such "
-                "counter and lowers the loss scale at every bad step"
-            )
-            continue
-        name = names.pop(variable.role)
-        dtype = COUNTERS[to] if variable.role == GOOD_STEPS else variable.dtype
-        if dtype in _LARGEST and abs(int(variable.value or 0)) > _LARGEST[dtype]:
-            raise CheckpointError(
-                f"{variable.key} is {variable.value}, which {dtype}, its type in the copy, cannot "
-                "represent"
-            )
-        scope, _, number = parts_of(variable.key)
-        moved[variable.key] = Tensor(scope + name + number, dtype, variable.key)
-    for role, name in names.items():
+def _moved(
+    states: Sequence[State], to: str
+) -> Tuple[Dict[str, Optional[Tensor]], List[Tensor], List[str]]:
+    """Returns the tensors of another class by old key, new tensors, and notes for the user."""
+    moved: Dict[str, Optional[Tensor]] = {}
+    made: List[Tensor] = []
+    notices: List[str] = []
+    for state in states:
         scope, _, number = parts_of(state.variables[0].key)
-        made.append(Tensor(scope + name + number, COUNTERS[to], None, 0))
-        notices.append(f"{made[-1].key} ({role}), which is not in SRC, is set to 0")
+        names = {role: scope + name + number for name, role in _LAYOUTS[to].roles.items()}
+        for key, role, dtype, value in state.variables:
+            if role not in names:
+                moved[key] = None
+                notices.append(
+                    f"{key} ({value}) is dropped: DynamicLossScale has no such counter and lowers "
+                    "the loss scale at every bad step"
+                )
+                continue
+            dtype = COUNTERS[to] if role == GOOD_STEPS else dtype
+            if dtype in _LARGEST and abs(int(value or 0)) > _LARGEST[dtype]:
+                raise CheckpointError(
+                    f"{key} is {value}, which {dtype}, its type in the copy, cannot represent"
+                )
+            moved[key] = Tensor(names.pop(role), dtype, key)
+        for role, key in names.items():
+            made.append(Tensor(key, COUNTERS[to], None, 0))
+            notices.append(f"{key} ({role}), which is not in SRC, is set to 0")
+    return moved, made, notices
 
 
 def _powers(
@@ -253,7 +240,12 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
                 "as a separate object".format(", ".join(sorted({*names} - {_INNER})) or _INNER)
             )
         _rename(graph, graph.nodes[inner], keys)
-        _merge(node, graph.nodes[inner])
+        own = [child.local_name for child in node.children]
+        del node.children[own.index(_INNER)]
+        own.remove(_INNER)
+        moved = graph.nodes[inner].children
+        node.children.extend(child for child in moved if child.local_name not in own)
+        node.slot_variables.extend(graph.nodes[inner].slot_variables)
         dropped.append(inner)
     _remove(graph, dropped)
     return keys
@@ -269,14 +261,6 @@ def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
             stem = old[: -len(f"{_INNER}/{name}{_VALUE}")]
             if old == f"{stem}{_INNER}/{name}{_VALUE}" and stem[-1:] in ("", "/"):
                 attribute.checkpoint_key = keys[old] = f"{stem}{name}{_VALUE}"
-
-
-def _merge(outer: Any, inner: Any) -> None:
-    own = [child.local_name for child in outer.children]
-    del outer.children[own.index(_INNER)]
-    own.remove(_INNER)
-    outer.children.extend(child for child in inner.children if child.local_name not in own)
-    outer.slot_variables.extend(inner.slot_variables)
 
 
 def _remove(graph: Any, dropped: List[int]) -> None:
