@@ -105,8 +105,6 @@ def judge_later(runs: Runs) -> Optional[Comparison]:
     parts = [i for i, (one, other) in enumerate(runs.column("finite")) if one is not other]
     for index in range(runs.updated + FEW_BEFORE, len(series)):
         now = series[index : index + WINDOW]
-        if max(now[:3]) < LATER_AT_LEAST:
-            continue
         # After a step that only one run skips, the errors of correct runs jump, too.
         skips = bisect.bisect_left(parts, index + WINDOW - 1)
         first = max(index - BEFORE, parts[skips - 1] + WINDOW if skips else 0)

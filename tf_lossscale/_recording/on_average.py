@@ -92,12 +92,11 @@ def judge_on_average(runs: Runs) -> Comparison:
         where = f"{until}, and {left} steps after it" if parts else f"{left} steps with updates"
         sentence = f"Too short to judge: {where} are fewer than {needed}. Record longer runs."
         return runs.finding(Verdict.UNDECIDED, sentence, step)
-    has_losses, has_norms = (
-        sum(each is not None for each in column[-left:]) >= needed
-        for column in (runs.loss, runs.norm)
+    losses, norms = (
+        sum(each is not None for each in column[-left:]) for column in (runs.loss, runs.norm)
     )
-    norms_agree = has_norms and not any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)
-    if not has_losses and (parts or not norms_agree):
+    agree = norms >= needed and not any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)
+    if losses < needed and (parts or not agree):
         doubt = (
             "too few losses are in both records, and gradient norms alone do not show every "
             "mistake of the update"

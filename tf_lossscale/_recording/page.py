@@ -10,7 +10,7 @@ import string
 from html import escape
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.comparing import Comparison, Verdict
+from tf_lossscale._recording.comparing import Comparison
 from tf_lossscale._recording.record import OptimizerRecord
 
 __all__ = ["page"]
@@ -44,21 +44,16 @@ def page(
     comparisons: Sequence[Tuple[str, Comparison]], old: str, new: str, summary: str = ""
 ) -> str:
     """Returns the page of two records with these names: titles and comparisons of optimizers."""
-    parts = []
-    if summary:
-        parts.append(f"<p class='verdict'>{escape(summary)}</p><ul>")
-        for number, (title, comparison) in enumerate(comparisons):
-            parts.append(
-                f"<li><a href='#{number}'>{escape(title)}</a>: {comparison.verdict.value[0]}</li>"
-            )
-        parts.append("</ul>")
+    links, parts = [f"<p class='verdict'>{escape(summary)}</p><ul>"], []
     for number, (title, comparison) in enumerate(comparisons):
-        if summary:
-            parts.append(f"<h2 id='{number}'>{escape(title)}</h2>")
+        name = escape(title)
+        links.append(f"<li><a href='#{number}'>{name}</a>: {comparison.verdict.value[0]}</li>")
+        parts += [f"<h2 id='{number}'>{name}</h2>"] if summary else []
         parts += _section(comparison)
+    body = "".join([*links, "</ul>", *parts] if summary else parts)
     with open(_PAGE, encoding="utf-8") as file:
         text = string.Template(file.read())
-    return text.substitute(old=escape(old), new=escape(new), body="".join(parts))
+    return text.substitute(old=escape(old), new=escape(new), body=body)
 
 
 class _Span(NamedTuple):
@@ -73,7 +68,7 @@ class _Span(NamedTuple):
 
 
 def _section(comparison: Comparison) -> List[str]:
-    ok = " ok" if comparison.verdict in (Verdict.IDENTICAL, Verdict.SAME, Verdict.ALIKE) else ""
+    ok = "" if comparison.verdict.status else " ok"
     parts = [f"<p class='verdict{ok}'>{escape(comparison.sentence)}</p><ul>"]
     parts += [f"<li>{escape(each)}</li>" for each in comparison.evidence]
     parts.append("</ul>")
