@@ -72,15 +72,23 @@ def guarded(
         except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
             status = 2
         except Exception as error:
-            if tracebacks and not _comes_from_outside(error):
-                with contextlib.suppress(OSError):
-                    traceback.print_exc()
-            _say(f"{prog}: error: {_words(error, tracebacks)}")
+            reason = _outside(error)
+            if not reason:
+                if tracebacks:
+                    with contextlib.suppress(OSError):
+                        traceback.print_exc()
+                what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+                hint = "" if tracebacks else "run with -vv for a traceback; "
+                where = f" at {HOME}/issues" if HOME else ""
+                reason = f"internal error ({what}); {hint}please report it{where}"
+            _say(f"{prog}: error: {reason}")
             status = 2
         try:
             sys.stdout.flush()
         except (OSError, ValueError):
-            _drop_stdout()
+            # Otherwise, Python reports another error when it flushes the rest.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return status
 
 
@@ -89,26 +97,19 @@ def handing_over(prog: str, function: Callable[[], int]) -> int:
     try:
         return function()
     except Exception as error:
-        if not _comes_from_outside(error):
+        reason = _outside(error)
+        if not reason:
             raise
-        _say(f"{prog}: error: {_words(error, tracebacks=True)}")
+        _say(f"{prog}: error: {reason}")
         return 2
 
 
-def _comes_from_outside(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.strerror))
-
-
-def _words(error: Exception, tracebacks: bool) -> str:
+def _outside(error: Exception) -> str:
+    """Returns what failed outside of this program; nothing for an internal error."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"
-    if isinstance(error, MemoryError):
-        return "out of memory"
-    what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-    hint = "" if tracebacks else "run with -vv for a traceback; "
-    where = f" at {HOME}/issues" if HOME else ""
-    return f"internal error ({what}); {hint}please report it{where}"
+    return "out of memory" if isinstance(error, MemoryError) else ""
 
 
 def _say(line: str) -> None:
@@ -178,9 +179,3 @@ def _streams() -> Iterator[None]:
         for stream in changed:
             with contextlib.suppress(OSError, ValueError):
                 stream.reconfigure(errors="strict")
-
-
-def _drop_stdout() -> None:
-    """Discards the rest of stdout; otherwise Python reports another error when it flushes it."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -82,13 +82,7 @@ def _interpreter_options() -> List[str]:
         options.append("-u")
     for name, value in sys._xoptions.items():
         options += ["-X", name if value is True else f"{name}={value}"]
-    for warning in _warning_options():
-        options += ["-W", warning]
-    return options
-
-
-def _warning_options() -> List[str]:
-    """Returns the values of `-W`, without those from the environment or other options."""
+    # The values of `-W`, without those from the environment or other options.
     given = list(sys.warnoptions)
     implied = [each for each in os.environ.get("PYTHONWARNINGS", "").split(",") if each]
     if sys.flags.dev_mode:
@@ -98,7 +92,9 @@ def _warning_options() -> List[str]:
     for each in implied:
         if each in given:
             given.remove(each)
-    return given
+    for warning in given:
+        options += ["-W", warning]
+    return options
 
 
 def announce(environment: MutableMapping[str, str], replace: bool) -> None:
