@@ -180,13 +180,12 @@ def _cause_of_norm(runs: Runs, index: int) -> str:
     """Returns the cause of gradient norms that differ in a step, the first such one."""
     old, new = runs.at("norm", index)
     is_later = index > runs.updated
-    found = cause_of_ratio(old, new, runs.at("scales", index)[1], exact=not is_later)
-    if not found and is_later:
-        found = runs.declared
+    declared = runs.declared if is_later else ""
+    if not are_positive(old, new):
+        return declared or "cause unknown; look at gradients that are zero or not finite in one run"
+    found = cause_of_ratio(old, new, runs.at("scales", index)[1], exact=not is_later) or declared
     if found:
         return found
-    if not are_positive(old, new):
-        return "cause unknown; look at gradients that are zero or not finite in one run"
     name, run = runs.both[new > old]
     limit = clipping_limit(run)
     if limit:
@@ -211,30 +210,22 @@ def clipping_limit(run: OptimizerRecord) -> Optional[float]:
     return limit if limit and reached >= _CLIPPED_STEPS else None
 
 
-def cause_of_ratio(
-    old: Optional[float], new: Optional[float], scale: Optional[float], exact: bool
-) -> str:
+def cause_of_ratio(old: float, new: float, scale: Optional[float], exact: bool) -> str:
     """Returns the cause that the ratio of two gradient norms shows; nothing if it shows none.
 
     Whole ratios mean something where it is exact: the weights are still equal. `scale` is that of
     the new run.
     """
-    if old is None or new is None or not are_positive(old, new):
-        return ""
     ratio = new / old
     if scale and scale != 1:
         if _near(ratio, scale):
             return "cause: the new one is larger by the loss scale: scaled twice, or not unscaled"
         if _near(ratio, 1 / scale):
-            return (
-                "cause: the new one is smaller by the loss scale: its loss is not scaled, or its "
-                "gradients are unscaled twice"
-            )
+            how = "smaller by the loss scale: its loss is not scaled, or its gradients are unscaled"
+            return f"cause: the new one is {how} twice"
         if _near(ratio, scale * scale) or _near(ratio, 1 / scale / scale):
-            return (
-                "cause: they differ by the square of the loss scale: scaled or unscaled twice too "
-                "often"
-            )
+            how = "the square of the loss scale: scaled or unscaled twice too often"
+            return f"cause: they differ by {how}"
     count = _whole(ratio) if exact else None
     if count:
         word = "larger" if ratio > 1 else "smaller"

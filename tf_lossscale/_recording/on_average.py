@@ -193,11 +193,10 @@ def _soon(runs: Runs) -> str:
     start = f"same until step {runs.step(runs.part)}, which only one run skips; after it the "
     factor = runs.old.scale.growth_factor
     units = math.log2(factor) if factor > 0 else 0
-    for index in range(runs.part, min(runs.part + ENOUGH, len(runs.pairs))):
-        old, new = runs.at("scales", index)
-        if units <= 0 or not are_positive(old, new):
-            continue
-        if abs(math.log2(old) - math.log2(new)) >= _FAR_APART * units:
+    scales = enumerate(runs.column("scales", runs.part, runs.part + ENOUGH), runs.part)
+    for index, (old, new) in scales if units > 0 else ():
+        apart = abs(math.log2(old) - math.log2(new)) if are_positive(old, new) else 0.0
+        if apart >= _FAR_APART * units:
             runs.evidence.append(f"at step {runs.step(index)} the scales are {old:g} and {new:g}")
             skipping, (other, run) = ("old", runs.both[1]) if old < new else ("new", runs.both[0])
             cause = (
