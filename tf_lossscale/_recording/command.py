@@ -5,11 +5,11 @@ import contextlib
 import gzip
 import json
 import os
+import secrets
 import stat
 import sys
-import tempfile
 import zlib
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 from tf_lossscale._process import ArgumentParser
 from tf_lossscale._recording.comparing import (
@@ -170,15 +170,14 @@ def _positive(value: str) -> float:
 
 def _write(path: str, content: str, records: List[str]) -> None:
     """Writes a file at once or not at all, and neither through a link nor over a record."""
-    name = printable(path, 200)
-    folder = os.path.dirname(os.path.abspath(path))
-    temporary = ""
+    name, folder = printable(path, 200), os.path.dirname(os.path.abspath(path))
+    temporary = os.path.join(folder, f".tf-lossscale-{secrets.token_hex(4)}")
     try:
         mode = _mode_of_replaced(path, name, records)
-        handle, temporary = tempfile.mkstemp(prefix=".tf-lossscale-", dir=folder)
-        with open(handle, "w", encoding="utf-8") as file:
+        with open(temporary, "x", encoding="utf-8") as file:
+            if mode is not None:
+                os.chmod(temporary, mode)
             file.write(content)
-        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except OSError as error:
         raise RecordError(f"{name} cannot be written: {error.strerror or error}.") from None
@@ -187,14 +186,12 @@ def _write(path: str, content: str, records: List[str]) -> None:
             os.unlink(temporary)
 
 
-def _mode_of_replaced(path: str, name: str, records: List[str]) -> int:
-    """Returns the permissions that a file gets; raises if it may not be replaced."""
+def _mode_of_replaced(path: str, name: str, records: List[str]) -> Optional[int]:
+    """Returns the permissions of a file, None of a new one; raises if it may not be replaced."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return None
     if stat.S_ISLNK(status.st_mode) or not stat.S_ISREG(status.st_mode):
         kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
         raise RecordError(f"{name} is {kind}, and is not written; name another file.")

@@ -6,8 +6,9 @@ import io
 import json
 import os
 import stat
+import sys
 import zlib
-from typing import Any, BinaryIO, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 from tf_lossscale._recording.record import (
     COLUMNS,
@@ -72,10 +73,11 @@ def read_record(path: str) -> Record:
                 raise RecordError(f"{name} is not a regular file; write the record to one first.")
             is_compressed = file.read(2) == _GZIP
             file.seek(0)
-            content: Any = _Expanded(file) if is_compressed else file
+            content: Any = gzip.GzipFile(fileobj=file) if is_compressed else file
+            size = max(_EXPANDED, _EXPANSION * os.fstat(handle).st_size)
             # Programs on Windows put a byte order mark first.
             with io.TextIOWrapper(content, encoding="utf-8-sig") as text:
-                return _read(name, text)
+                return _read(name, text, size if is_compressed else sys.maxsize)
     except (OSError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordError(f"{name} cannot be read: {reason}.") from None
@@ -83,24 +85,9 @@ def read_record(path: str) -> Record:
         raise RecordError(f"{name} is not a record: it is not UTF-8 text.") from None
 
 
-class _Expanded(gzip.GzipFile):
-    """A compressed file that may not expand to much more than its size."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(fileobj=file)
-        self._allowed = max(_EXPANDED, _EXPANSION * os.fstat(file.fileno()).st_size)
-
-    def read1(self, size: int = -1) -> bytes:
-        found = super().read1(size)
-        self._allowed -= len(found)
-        if self._allowed < 0:
-            raise OSError(f"it expands to more than {_EXPANSION} times its size")
-        return found
-
-
-def _read(path: str, file: Any) -> Record:
+def _read(path: str, file: Any, allowed: int) -> Record:
     notes: List[str] = []
-    lines = _lines(path, file, notes)
+    lines = _lines(path, file, allowed, notes)
     line = next(lines, "")
     if not line.strip():
         raise RecordError(
@@ -140,9 +127,13 @@ def _read(path: str, file: Any) -> Record:
     return record
 
 
-def _lines(path: str, file: Any, notes: List[str]) -> Iterator[str]:
+def _lines(path: str, file: Any, allowed: int, notes: List[str]) -> Iterator[str]:
     try:
-        yield from iter(lambda: file.readline(_LONGEST_LINE), "")
+        for line in iter(lambda: file.readline(_LONGEST_LINE), ""):
+            allowed -= len(line)
+            if allowed < 0:
+                raise OSError(f"it expands to more than {_EXPANSION} times its size")
+            yield line
     except EOFError:
         notes.append(f"{path} ends early: the end of the compressed file is missing.")
 
@@ -224,6 +215,4 @@ def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
     jumps = bool(record.steps) and step != record.steps[-1] + 1
     if jumps and (not record.gaps or record.gaps[-1].end != step):
         record.gaps.append(Gap(record.steps[-1] + 1, step))
-    record.steps.append(step)
-    for column in COLUMNS:
-        getattr(record, column.name).append(column.read(values.get(column.key)))
+    record.add(step, **{each.name: each.read(values.get(each.key)) for each in COLUMNS})

@@ -42,7 +42,13 @@ def test_the_same_lines_in_another_form_are_read(right, tmp_path, capsys, change
     assert capsys.readouterr().out.startswith("Same: 40 steps, bit-identical.")
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bytes], ids=["gzip", "plain"])
+def with_a_word(text):
+    """Ends with a step of which only the first values are read, and with what is cut off."""
+    line = b'{"optimizer": 0, "step": 40, "loss": 1, "scale": "much"}'
+    return text[: text.index(b'{"end"')] + line + bytes(60)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bytes, with_a_word])
 def test_the_end_of_a_truncated_file_is_noted(right, tmp_path, capsys, compress):
     other = tmp_path / "other"
     other.write_bytes(compress(content(right))[:-60])
