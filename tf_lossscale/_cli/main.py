@@ -1,13 +1,10 @@
 """The command `tf-lossscale`. Each subcommand imports only what it needs, TensorFlow last."""
 
 import argparse
-import contextlib
 import difflib
 import platform
-import signal
 import sys
-import threading
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
@@ -55,7 +52,7 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments and arguments[0] in CODEMODS:
-        return _codemods(arguments, prog)
+        return guarded(prog, lambda: _codemods(arguments, prog))
     is_help = {"-h", "--help"} & {*_split_at_script(arguments[1:])[0]}
     if arguments[:1] == ["run"] and not is_help:  # ends as the script does
         return handing_over(prog, lambda: _main(arguments, prog))
@@ -113,23 +110,9 @@ def _codemods(arguments: List[str], prog: str) -> int:
             file=sys.stderr,
         )
         return 2
-    with _quiet_interrupts():
-        from tf_lossscale_codemods.cli.command import main as codemods_main
+    from tf_lossscale_codemods.cli.command import main as codemods_main
+
     return codemods_main(arguments, prog=prog)
-
-
-@contextlib.contextmanager
-def _quiet_interrupts() -> Iterator[None]:
-    """Makes Ctrl-C end the process without a traceback, until the command handles it."""
-    is_main = threading.current_thread() is threading.main_thread()  # only that may set a handler
-    is_default = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_default:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        if is_default:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(arguments: List[str], prog: str) -> int:
