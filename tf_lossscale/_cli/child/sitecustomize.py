@@ -57,10 +57,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
             return None
         spec = _first_spec(finders[finders.index(self) + 1 :], name, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            if seeds:
-                spec.loader = _SeedingLoader(spec.loader)
-            else:
-                spec.loader = _InstallingLoader(self, spec.loader)
+            spec.loader = _InstallingLoader(self, spec.loader)
         return spec
 
     def install(self, name):
@@ -97,16 +94,29 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         )
 
 
-class _OwnLoader(object):  # noqa: UP004  for Python 2
-    """Loads a module with the loader that Python would have used, which creates it, too."""
+class _InstallingLoader(object):  # noqa: UP004  for Python 2
+    """Loads a module with the loader that Python would have used, and prepares it.
 
-    def __init__(self, loader):
-        # type: (Any) -> None
+    Before it creates a module, it installs the legacy paths. Any later would be too late: once the
+    module is in `sys.modules`, another thread that imports a module below it does not wait. NumPy
+    is seeded after it has run.
+    """
+
+    def __init__(self, finder, loader):
+        # type: (_InstallAtFirstImport, Any) -> None
+        self._finder = finder
         self._loader = loader
 
     def __getattr__(self, name):
         # type: (str) -> Any
         return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        # type: (Any) -> Any
+        loader = self._finder.install(spec.name) if spec.name != "numpy" else None
+        if loader is not None:
+            self._loader = loader
+        return self._loader.create_module(spec)
 
     def exec_module(self, module):
         # type: (ModuleType) -> None
@@ -114,36 +124,8 @@ class _OwnLoader(object):  # noqa: UP004  for Python 2
         assert spec is not None
         module.__loader__ = spec.loader = self._loader
         self._loader.exec_module(module)
-
-
-class _InstallingLoader(_OwnLoader):
-    """Installs the legacy paths before it creates a module."""
-
-    def __init__(self, finder, loader):
-        # type: (_InstallAtFirstImport, Any) -> None
-        _OwnLoader.__init__(self, loader)
-        self._finder = finder
-
-    def create_module(self, spec):
-        # type: (Any) -> Any
-        """Installs the legacy paths and creates the module with its own loader.
-
-        Any later would be too late: once the module is in `sys.modules`, another thread that
-        imports a module below it does not wait.
-        """
-        loader = self._finder.install(spec.name)
-        if loader is not None:
-            self._loader = loader
-        return self._loader.create_module(spec)
-
-
-class _SeedingLoader(_OwnLoader):
-    """Seeds NumPy after it has run."""
-
-    def exec_module(self, module):
-        # type: (ModuleType) -> None
-        _OwnLoader.exec_module(self, module)
-        module.random.seed(int(os.environ[SEED]))
+        if spec.name == "numpy":
+            module.random.seed(int(os.environ[SEED]))
 
 
 def _first_spec(finders, name, path, target):
