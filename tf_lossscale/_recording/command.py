@@ -12,13 +12,8 @@ import zlib
 from typing import List, Optional, Tuple
 
 from tf_lossscale._process import ArgumentParser
-from tf_lossscale._recording.comparing import (
-    Comparison,
-    Conditions,
-    Verdict,
-    compare,
-    equal_conditions,
-)
+from tf_lossscale._recording import comparing
+from tf_lossscale._recording.comparing import Comparison, Conditions, Verdict
 from tf_lossscale._recording.page import page
 from tf_lossscale._recording.reading import Record, RecordError, read_record
 from tf_lossscale._recording.record import printable
@@ -120,12 +115,12 @@ def _compare(records: List[Record], loss_tolerance: float) -> List[Comparison]:
                 f"The runs cannot be compared: the old one has {len(old.optimizers)} loss-scale "
                 f"optimizers, and the {name} one has {len(other.optimizers)}."
             )
-    are_equal = equal_conditions(old.header, new.header)
+    are_equal = comparing.equal_conditions(old.header, new.header)
     found = []
     for mine, theirs, *again in zip(*(each.optimizers for each in records)):
         baseline = again[0] if again else None
         conditions = Conditions(are_equal, baseline, loss_tolerance, (old.ended, new.ended))
-        found.append(compare(mine, theirs, conditions))
+        found.append(comparing.compare(mine, theirs, conditions))
     return found
 
 

@@ -10,27 +10,10 @@ from typing import List, Optional
 from tf_lossscale._recording import jumps
 from tf_lossscale._recording.on_average import judge_on_average
 from tf_lossscale._recording.record import OptimizerRecord, RunHeader
-from tf_lossscale._recording.runs import (
-    Comparison,
-    Conditions,
-    Runs,
-    Verdict,
-    are_positive,
-    largest,
-)
-from tf_lossscale._recording.scale_rules import (
-    parameters_that_differ,
-    replay,
-    replayed_steps,
-    same_scale,
-)
+from tf_lossscale._recording.runs import Comparison, Conditions, Runs, Verdict, largest
+from tf_lossscale._recording.scale_rules import parameters_that_differ, replay, same_scale
 
 __all__ = ["Comparison", "Conditions", "Verdict", "compare", "equal_conditions"]
-
-CLIPPED, CLIPPED_STEPS = 1.01, 4
-"""In so many steps, norms are larger by this than the limit to which the other run clips them."""
-NOT_CLIPPED_STEPS = 20
-"""In so many steps, norms without a limit are smaller than those that the other run clips."""
 
 
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
@@ -140,8 +123,9 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
     # What both runs do is no difference: the program, or another optimizer, changes the scale.
     follow = "neither loss scale follows its update rule"
     if not found:
-        steps = f"{replayed_steps(runs.old)} and {replayed_steps(runs.new)}"
-        follow = f"both loss scales follow their update rules ({steps} steps)"
+        known = (zip(run.scales, run.finite) for _, run in runs.both)
+        counts = " and ".join(str(sum(None not in each for each in steps)) for steps in known)
+        follow = f"both loss scales follow their update rules ({counts} steps)"
     runs.evidence.append(follow)
     # The scale of a step depends on the skips before it, so that of the parting step is included.
     for index, (old, new) in enumerate(runs.column("scales", 0, runs.part + 1)):
@@ -155,32 +139,6 @@ def _judge_scales(runs: Runs) -> Optional[Comparison]:
             step, which = runs.step(index), "old" if old else "new"
             text = f"only the {which} run applies the gradients of step {step}"
             return runs.different(text, step)
-    return None
-
-
-def _judge_clipping(runs: Runs, is_above: bool = True) -> Optional[Comparison]:
-    """Finds a limit of norms that one run has, and those of the other are above it, or below."""
-    limits = [jumps.clipping_limit(run) for _, run in runs.both]
-    for number, limit in enumerate(limits):
-        if limit is None or not (is_above or None in limits):
-            continue
-        pairs = [(i, each) for i, each in enumerate(runs.column("norm")) if are_positive(*each)]
-        if is_above:
-            found = [i for i, each in pairs if each[1 - number] > CLIPPED * limit]
-        else:
-            found = [i for i, each in pairs if each[number] > limit / CLIPPED > each[1 - number]]
-        if len(found) < (CLIPPED_STEPS if is_above else NOT_CLIPPED_STEPS):
-            continue
-        (name, _), step = runs.both[number], runs.step(found[0])
-        text = (
-            f"the {name} run clips gradients to a norm of {limit:.4g}, and those of the other one "
-            f"are larger, from step {step} on"
-            if is_above
-            else f"only the gradient norms of the {name} run have a limit, {limit:.4g}, and those "
-            f"of the other one are smaller, from step {step} on; look at clipping, and at "
-            "gradients that are missing after it"
-        )
-        return runs.different(text, step)
     return None
 
 
@@ -237,7 +195,7 @@ def _judge_baseline(runs: Runs) -> Optional[Comparison]:
 _JUDGES = (
     _judge_weights,
     _judge_scales,
-    _judge_clipping,
+    jumps.judge_clipping,
     _judge_bits,
     _judge_baseline,
     jumps.judge_start,
@@ -245,7 +203,7 @@ _JUDGES = (
     jumps.judge_norms,
     jumps.judge_later,
     jumps.judge_drift,
-    lambda runs: _judge_clipping(runs, is_above=False),
+    lambda runs: jumps.judge_clipping(runs, is_above=False),
     judge_on_average,
 )
 """The questions about two runs, in order; the first that is answered decides. The last one is."""

@@ -15,7 +15,7 @@ __all__ = [
     "JUMP",
     "WINDOW",
     "cause_of_ratio",
-    "clipping_limit",
+    "judge_clipping",
     "judge_drift",
     "judge_later",
     "judge_norms",
@@ -50,6 +50,10 @@ _EQUAL = 2e-2
 _WHOLE, _PARTS = 1e-2, 64
 _CLIPPED, _CLIPPED_STEPS = 2e-5, 4
 """The largest norm is a limit if so many are equal to it, up to this."""
+_ABOVE, _ABOVE_STEPS = 1.01, 4
+"""In so many steps, norms are larger by this than the limit to which the other run clips them."""
+_BELOW_STEPS = 20
+"""In so many steps, norms without a limit are smaller than those that the other run clips."""
 _AGREES = 3.0
 """Losses agree that differ by so many times the noise before an update."""
 
@@ -141,6 +145,32 @@ def judge_drift(runs: Runs) -> Optional[Comparison]:
     return None
 
 
+def judge_clipping(runs: Runs, is_above: bool = True) -> Optional[Comparison]:
+    """Finds a limit of norms that one run has, and those of the other are above it, or below."""
+    limits = [_clipping_limit(run) for _, run in runs.both]
+    for number, limit in enumerate(limits):
+        if limit is None or not (is_above or None in limits):
+            continue
+        pairs = [(i, each) for i, each in enumerate(runs.column("norm")) if are_positive(*each)]
+        if is_above:
+            found = [i for i, each in pairs if each[1 - number] > _ABOVE * limit]
+        else:
+            found = [i for i, each in pairs if each[number] > limit / _ABOVE > each[1 - number]]
+        if len(found) < (_ABOVE_STEPS if is_above else _BELOW_STEPS):
+            continue
+        (name, _), step = runs.both[number], runs.step(found[0])
+        text = (
+            f"the {name} run clips gradients to a norm of {limit:.4g}, and those of the other one "
+            f"are larger, from step {step} on"
+            if is_above
+            else f"only the gradient norms of the {name} run have a limit, {limit:.4g}, and those "
+            f"of the other one are smaller, from step {step} on; look at clipping, and at "
+            "gradients that are missing after it"
+        )
+        return runs.different(text, step)
+    return None
+
+
 def _different_losses(runs: Runs, index: int, how: str, cause: str = "") -> Comparison:
     cause = cause or _cause_of_update(runs, index)
     return _different(runs, "loss", index, "from", f" on, {how}; {cause}")
@@ -187,7 +217,7 @@ def _cause_of_norm(runs: Runs, index: int) -> str:
     if found:
         return found
     name, run = runs.both[new > old]
-    limit = clipping_limit(run)
+    limit = _clipping_limit(run)
     if limit:
         return (
             f"cause: the {name} run clips gradients to {limit:.4g}, which are larger before "
@@ -202,7 +232,7 @@ def _cause_of_norm(runs: Runs, index: int) -> str:
     return f"cause unknown; look at {look}"
 
 
-def clipping_limit(run: OptimizerRecord) -> Optional[float]:
+def _clipping_limit(run: OptimizerRecord) -> Optional[float]:
     """Returns the norm to which a run clips its gradients; None if no norm shows it."""
     norms = finite(run.norm)
     limit = max(norms, default=0.0)

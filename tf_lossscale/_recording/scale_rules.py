@@ -12,7 +12,7 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
 
-__all__ = ["Mismatch", "parameters_that_differ", "replay", "replayed_steps", "same_scale"]
+__all__ = ["Mismatch", "parameters_that_differ", "replay", "same_scale"]
 
 # Graphs divide by a constant by multiplying with its inverse, which can change the last bit.
 _TOLERANCE = 1e-6
@@ -64,11 +64,6 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
         elif not same_scale(scale, following):
             counts = 0, 0
     return None
-
-
-def replayed_steps(record: OptimizerRecord) -> int:
-    """Returns the number of steps of a run whose scale and finiteness are both known."""
-    return sum(None not in each for each in zip(record.scales, record.finite))
 
 
 def same_scale(one: float, other: float) -> bool:
