@@ -126,10 +126,7 @@ def _no_lost_interrupt() -> Iterator[None]:
 
     The import system has such callbacks, so Ctrl-C during an import could be lost.
     """
-    if sys.version_info < (3, 8):
-        yield
-        return
-    before = sys.unraisablehook
+    before: Any = getattr(sys, "unraisablehook", None)  # Python 3.7 calls none
     again = threading.Timer(0.2, _interrupt)  # by then, what dropped it is left
     again.daemon = True
 

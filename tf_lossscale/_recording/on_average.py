@@ -71,7 +71,7 @@ def judge_on_average(runs: Runs) -> Comparison:
     start = f"{until}, and after it " if parts else ""
     if step is not None:
         runs.evidence.append(f"first step that only one run skips: {step}")
-        wrong = _applied_wrongly(runs) or _soon(runs)
+        wrong = _applied_wrongly(runs) or _soon(runs, f"{until}; after it the ")
         if wrong:
             return runs.different(wrong, step)
     advice = f"C{runs.declared[1:]}." if runs.declared else _ADVICE
@@ -81,7 +81,7 @@ def judge_on_average(runs: Runs) -> Comparison:
         return runs.finding(Verdict.UNDECIDED, text, step)
 
     before = _before_parting(runs)
-    left = count - runs.part if parts else count - runs.updated
+    left = count - (runs.part if parts else runs.updated)
     needed = ENOUGH if parts else FEW
     if parts and left < ENOUGH <= runs.part - runs.updated:
         if before:
@@ -97,10 +97,8 @@ def judge_on_average(runs: Runs) -> Comparison:
     )
     agree = norms >= needed and not any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)
     if losses < needed and (parts or not agree):
-        doubt = (
-            "too few losses are in both records, and gradient norms alone do not show every "
-            "mistake of the update"
-        )
+        lacking = "too few losses are in both records"
+        doubt = f"{lacking}, and gradient norms alone do not show every mistake of the update"
         return undecided(doubt, "")
     problems = _rates_and_scales(runs) if parts else []
     doubts: List[str] = []
@@ -119,10 +117,9 @@ def judge_on_average(runs: Runs) -> Comparison:
 def _compare_means(runs: Runs, parts: bool, problems: List[str], doubts: List[str]) -> None:
     """Adds what differs on average: in the whole runs, or after a step that only one run skips."""
     first = runs.part if parts else 0
-    again = runs.again
-    allowed = 0.0 if again is None else 2 * (_mean_loss_error(again, again.part) or 0.0)
+    allowed = 2 * _mean_loss_error(runs.again, runs.again.part) if runs.again else 0.0
     error = _mean_loss_error(runs, first)
-    if error is not None and error > allowed:
+    if error > allowed:
         runs.evidence.append(f"mean difference of the smoothed losses: {error:.2g}")
         if error > DIFFERENT_FROM:
             problems.append(f"the losses differ by {error:.0%} on average")
@@ -188,9 +185,8 @@ def _applied_wrongly(runs: Runs) -> str:
     return ""
 
 
-def _soon(runs: Runs) -> str:
+def _soon(runs: Runs, start: str) -> str:
     """Returns what differs so much after the parting that a few steps show it; or nothing."""
-    start = f"same until step {runs.step(runs.part)}, which only one run skips; after it the "
     factor = runs.old.scale.growth_factor
     units = math.log2(factor) if factor > 0 else 0
     scales = enumerate(runs.column("scales", runs.part, runs.part + ENOUGH), runs.part)
@@ -224,7 +220,7 @@ def _rates_and_scales(runs: Runs) -> List[str]:
     problems = []
     pairs = [each for each in runs.column("finite", runs.part) if None not in each]
     if pairs:
-        old, new = (sum(not each[run] for each in pairs) / len(pairs) for run in (0, 1))
+        old, new = (column.count(False) / len(pairs) for column in zip(*pairs))
         mean = (old + new) / 2
         runs.evidence.append(f"skipped after it: {old:.1%} and {new:.1%} of the steps")
         if abs(old - new) > _STANDARD_ERRORS * math.sqrt(2 * mean * (1 - mean) / len(pairs)):
@@ -242,7 +238,7 @@ def _rates_and_scales(runs: Runs) -> List[str]:
     return problems
 
 
-def _mean_loss_error(runs: Runs, first: int) -> Optional[float]:
+def _mean_loss_error(runs: Runs, first: int) -> float:
     """Returns the mean relative difference of the smoothed losses from a position on."""
     losses = [pair if None not in pair else (None, None) for pair in runs.column("loss", first)]
     old, new = (_smoothed([pair[run] for pair in losses]) for run in (0, 1))
@@ -251,7 +247,7 @@ def _mean_loss_error(runs: Runs, first: int) -> Optional[float]:
         for a, b in zip(old, new)
         if not (math.isnan(a) and math.isnan(b))
     ]
-    return sum(errors) / len(errors) if errors else None
+    return sum(errors) / max(len(errors), 1)
 
 
 def _smoothed(values: Sequence[Optional[float]]) -> List[float]:

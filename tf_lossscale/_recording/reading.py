@@ -94,8 +94,7 @@ def _read(path: str, file: Any, allowed: int) -> Record:
             f"{path} is empty. A record begins with the line that describes the run, which is "
             "written when a loss-scale optimizer makes its first step."
         )
-    record = _beginning(path, line)
-    record.notes = notes
+    record = Record(path, _header(path, line), [], notes)
     places: Dict[Any, OptimizerRecord] = {}
     steps = described = 0
     for count, line in enumerate(lines, 2):
@@ -162,7 +161,7 @@ def _reason(error: Exception) -> str:
     return printable(str(error), 200)
 
 
-def _beginning(path: str, line: str) -> Record:
+def _header(path: str, line: str) -> RunHeader:
     try:
         values = _parsed(line)
         version = values["tf_lossscale_record"]
@@ -178,10 +177,9 @@ def _beginning(path: str, line: str) -> Record:
             "one."
         )
     try:
-        header = RunHeader(**fields_from(RunHeader, values))
+        return RunHeader(**fields_from(RunHeader, values))
     except _UNREADABLE as error:
         raise RecordError(f"{path}, line 1: {_reason(error)}.") from None
-    return Record(path, header, [], [])
 
 
 def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, described: int) -> None:
