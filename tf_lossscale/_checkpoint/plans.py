@@ -16,7 +16,6 @@ __all__ = ["Plan", "Tensor", "merge_inner_optimizers", "plan"]
 
 # The families between which names are converted.
 _LAYOUTS: Dict[str, finding.Layout] = {"contrib": finding.CONTRIB, "v1": finding.V1}
-_LARGEST = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
 # Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
 # do in a conditional. Control flow v1 prefixes their names with the name of the conditional.
@@ -73,7 +72,7 @@ def plan(
         )
     if families != {to}:
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
-    if graph is None or not any(state.layout is finding.KERAS_1_14 for state in states):
+    if not any(state.layout is finding.KERAS_1_14 for state in states):
         return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
     keys = merge_inner_optimizers(graph)
     kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
@@ -165,7 +164,7 @@ def _moved(
                 )
                 continue
             dtype = COUNTERS[to] if role == GOOD_STEPS else dtype
-            if dtype in _LARGEST and abs(int(value or 0)) > _LARGEST[dtype]:
+            if dtype == "int32" and abs(int(value or 0)) >= 2**31:
                 raise CheckpointError(
                     f"{key} is {value}, which {dtype}, its type in the copy, cannot represent"
                 )

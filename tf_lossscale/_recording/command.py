@@ -54,8 +54,8 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     options = parser.parse_args(argv)
     if "" in (options.baseline, options.html, options.json):
         parser.error("the name of a file is empty")
-    results = [os.path.abspath(each) for each in (options.html, options.json) if each]
-    if len(results) > len(set(results)):
+    results = options.html, options.json
+    if None not in results and len(set(map(os.path.abspath, results))) == 1:
         parser.error("--html and --json name the same file")
     try:
         return _run(options)

@@ -198,12 +198,10 @@ def _cause_of_first_loss(runs: Runs, index: int) -> str:
         count = _whole(ratio)
         if count:
             return f"cause: they differ by the factor {count}, a sum over parts in place of a mean"
+    data = "other data in this batch, or another forward pass"
     if runs.old.initial_weights and runs.new.initial_weights:
-        return (
-            "cause: other data in this batch, or another forward pass (the initial weights are "
-            "equal)"
-        )
-    return "cause: other initial weights, other data in this batch, or another forward pass"
+        return f"cause: {data} (the initial weights are equal)"
+    return f"cause: other initial weights, {data}"
 
 
 def _cause_of_norm(runs: Runs, index: int) -> str:

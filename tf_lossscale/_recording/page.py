@@ -117,9 +117,7 @@ def _thinned(points: _Points) -> _Points:
     thin: _Points = []
     for bucket in range(_BUCKETS):
         part = points[int(bucket * size) : int((bucket + 1) * size)]
-        low = min(part, key=lambda point: point[1])
-        high = max(part, key=lambda point: point[1])
-        thin += sorted({low, high})
+        thin += sorted({choose(part, key=lambda point: point[1]) for choose in (min, max)})
     return thin
 
 

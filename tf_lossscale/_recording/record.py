@@ -1,8 +1,4 @@
-"""The contents of a record of a training run, and its file format: one JSON object per line.
-
-The first line describes the run. A line that describes an optimizer precedes that optimizer's
-first step; each further line is one step of one optimizer, or a gap. The last line says that the
-run ended there, and was not cut off. See `docs/compare.md`.
+"""The contents of a record of a training run; `docs/compare.md` explains its file format.
 
 The classes and columns below are the only list of what a record can hold: each one names what reads
 its value from JSON, and raises ValueError.
@@ -140,9 +136,8 @@ class RunHeader:
 class ScaleParameters:
     """How a loss scale is updated, and the scale and counts before the first step.
 
-    The rule is `"dynamic"` (v1 and Keras 2), `"exponential"` (contrib), `"keras3"`, `"fixed"`, or
-    `"unknown"` for a class with its own. The scale grows after `growth_steps` finite steps, and
-    shrinks after `shrink_steps` others.
+    The scale grows after `growth_steps` finite steps, and shrinks after `shrink_steps` others. The
+    rule is `"unknown"` for a class with its own.
     """
 
     rule: str = field(default="unknown", metadata={"read": _rule})
@@ -196,17 +191,8 @@ COLUMNS = (
 class OptimizerRecord:
     """The steps of one optimizer, as columns of equal length; None means unknown.
 
-    Attributes:
-      names: names of its variables.
-      initial_weights: hash of their values before the first step.
-      settings: of the inner optimizer before the first step; None for an option that is not used.
-      steps: numbers of the recorded steps, increasing.
-      loss: losses, unscaled.
-      scales: loss scales that the steps used, before their update.
-      finite: whether all gradients were finite, as determined by the class.
-      applied: whether the variables were updated.
-      norm: norms of the unscaled gradients.
-      bad: numbers of the first variables with a non-finite gradient.
+    The `steps` are numbers, which increase. `scales` are those that the steps used, before their
+    update, and `finite` is what the class determined.
     """
 
     cls: str = "unknown"
@@ -237,7 +223,7 @@ def dump(line: Dict[str, Any]) -> str:
 
 def _to_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+        return str(value)
     if isinstance(value, dict):
         return {key: _to_json(each) for key, each in value.items()}
     return value

@@ -154,9 +154,7 @@ class Runs:
         Losses are divided by a tenth of the first loss at least: what remains of a loss of nearly
         zero varies much between correct runs. A norm that is not finite says nothing.
         """
-        least = 0.0
-        if name == "loss":
-            least = abs(next(iter(finite(self.old.loss)), 0.0)) / 10
+        least = abs(next(iter(finite(self.old.loss)), 0.0)) / 10 if name == "loss" else 0.0
         found = [difference(one, other, least) for one, other in self.column(name)]
         return [None if name == "norm" and each == math.inf else each for each in found]
 
