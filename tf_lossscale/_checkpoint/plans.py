@@ -164,7 +164,7 @@ def _moved(
                 )
                 continue
             dtype = COUNTERS[to] if role == GOOD_STEPS else dtype
-            if dtype == "int32" and abs(int(value or 0)) >= 2**31:
+            if dtype == "int32" and abs(value or 0) >= 2**31:
                 raise CheckpointError(
                     f"{key} is {value}, which {dtype}, its type in the copy, cannot represent"
                 )
@@ -200,12 +200,11 @@ def _powers(
         wanted = scope + (_CONDITIONAL[to] if flow == "v1" else "") + name
         if wanted != key:
             new[key] = wanted
-    named_after = sorted(value for value in new.values() if _CONDITIONAL[to] in value)
-    if named_after and control_flow is None:
+    if new and control_flow is None:
         notices.append(
-            f"{' and '.join(named_after)}: these are the names in a program with control flow v1, "
-            "like the one that wrote SRC. For a program with control flow v2, the default in "
-            "TensorFlow 2 unless disable_v2_behavior() or disable_control_flow_v2() is called, "
+            f"{' and '.join(sorted(new.values()))}: these are the names in a program with control "
+            "flow v1, like the one that wrote SRC. For a program with control flow v2, the default "
+            "in TensorFlow 2 unless disable_v2_behavior() or disable_control_flow_v2() is called, "
             "pass --control-flow v2"
         )
     return new

@@ -12,11 +12,7 @@ from tf_lossscale._process import ArgumentParser, guarded, handing_over
 
 __all__ = ["main", "migration_target"]
 
-CODEMODS = {
-    "migrate": "rewrite files and trees; shows a diff and writes nothing by default",
-    "rules": "list the rules",
-    "explain": "explain a rule, with examples",
-}
+CODEMODS = ("migrate", "rules", "explain")
 CODEMODS_PYTHON = (3, 9)
 
 MOST_WANTED = """\
@@ -32,16 +28,16 @@ usage: {prog} COMMAND ...
 DESCRIPTION = """\
 Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizers.
 
-  migrate [PATH ...] [options]   {migrate}
-  rules                          {rules}
-  explain CODE                   {explain}
+  migrate [PATH ...] [options]   rewrite files and trees; shows a diff and writes nothing by default
+  rules                          list the rules
+  explain CODE                   explain a rule, with examples
   run [--record FILE] SCRIPT     run an unmodified legacy script with the shim installed
   compare OLD NEW                report whether two recorded runs did the same
   checkpoint inspect|convert     inspect or convert loss-scale state in checkpoints
   doctor                         show TensorFlow, Keras, and the names that the shim supplies
 
 See `tf-lossscale COMMAND --help` for details.
-""".format(**CODEMODS)
+"""
 
 
 def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
