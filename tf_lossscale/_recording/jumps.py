@@ -6,14 +6,16 @@ numbers do not show the cause, the sentence says what to look at.
 """
 
 import bisect
+import math
 from typing import Optional
 
 from tf_lossscale._recording.record import OptimizerRecord
-from tf_lossscale._recording.runs import QUIET, Comparison, Runs, are_positive, difference, finite
+from tf_lossscale._recording.runs import Comparison, Runs, difference, finite
 
 __all__ = [
     "JUMP",
     "WINDOW",
+    "are_positive",
     "cause_of_ratio",
     "judge_clipping",
     "judge_drift",
@@ -113,13 +115,11 @@ def judge_later(runs: Runs) -> Optional[Comparison]:
         skips = bisect.bisect_left(parts, index + WINDOW - 1)
         first = max(index - BEFORE, parts[skips - 1] + WINDOW if skips else 0)
         before = series[first:index]
-        limit = LATER * max([QUIET, *before])
         typical = sorted(now)[WINDOW // 2] if len(now) == WINDOW else 0.0
         jumps = len(before) == BEFORE or (before and not skips)
-        if not (jumps and typical >= max(limit, LATER_AT_LEAST)):
+        if not (jumps and typical >= max(LATER * max(before), LATER_AT_LEAST)):
             before = series[max(index - BEFORE, 0) : index]
-            limit = SPIKE * max([QUIET, *before])
-            if index > runs.part or now[0] < max(limit, SPIKE_AT_LEAST):
+            if index > runs.part or now[0] < max(SPIKE * max(before), SPIKE_AT_LEAST):
                 continue
             typical = now[0]
         place = index + next(i for i, each in enumerate(now) if each >= typical / 2)
@@ -236,6 +236,11 @@ def _clipping_limit(run: OptimizerRecord) -> Optional[float]:
     limit = max(norms, default=0.0)
     reached = sum(each >= limit * (1 - _CLIPPED) for each in norms)
     return limit if limit and reached >= _CLIPPED_STEPS else None
+
+
+def are_positive(*values: Optional[float]) -> bool:
+    """Returns whether numbers are known, finite and larger than zero."""
+    return all(each is not None and 0 < each < math.inf for each in values)
 
 
 def cause_of_ratio(old: float, new: float, scale: Optional[float], exact: bool) -> str:

@@ -6,16 +6,8 @@ After a step that only one run skips, single numbers of correct runs differ, too
 import math
 from typing import Iterator, List, Optional, Sequence
 
-from tf_lossscale._recording.jumps import JUMP, cause_of_ratio
-from tf_lossscale._recording.runs import (
-    Comparison,
-    Runs,
-    Verdict,
-    are_positive,
-    difference,
-    finite,
-    largest,
-)
+from tf_lossscale._recording.jumps import JUMP, are_positive, cause_of_ratio
+from tf_lossscale._recording.runs import Comparison, Runs, Verdict, difference, finite, largest
 
 __all__ = ["judge_on_average"]
 
@@ -44,8 +36,8 @@ _NORM_MEAN = 1e-1
 """The mean of these differences over `_WINDOW` steps; 0.062 was the most in correct runs."""
 _ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.6
 """The mean of so many differences, of which so much goes to one side."""
-_JUMP, _SMALL_JUMP, _AFTER_JUMP = 1e-3, 1e-4, 2e-3
-"""A jump after the first updates; a small one counts if losses of `_WINDOW` steps differ so."""
+_JUMP, _AFTER_JUMP = 1e-3, 2e-3
+"""A jump after the first updates; a smaller one counts if losses of `_WINDOW` steps differ so."""
 _SMALL_NORM = 1e-4
 _UNKNOWN = "cause unknown; look at clipping, and gradients that are missing or added up"
 _ADVICE = (
@@ -158,8 +150,8 @@ def _before_parting(runs: Runs) -> str:
             f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, mostly to one side"
         )
     jump, _ = largest(runs.loss[runs.updated + 1 : min(runs.updated + 4, runs.part + 1)])
-    least = _SMALL_JUMP if _largest_signed_mean(runs.loss) > _AFTER_JUMP else _JUMP
-    if jump > max(JUMP * runs.noise, least):
+    is_clear = jump > _JUMP or _largest_signed_mean(runs.loss) > _AFTER_JUMP
+    if is_clear and jump > JUMP * runs.noise:
         return f"losses after the first updates differ by {jump:.1g}, more than what precedes them"
     return ""
 

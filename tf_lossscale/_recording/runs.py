@@ -7,19 +7,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, Setting
 
-__all__ = [
-    "QUIET",
-    "Comparison",
-    "Conditions",
-    "Runs",
-    "Verdict",
-    "are_positive",
-    "difference",
-    "finite",
-    "largest",
-]
+__all__ = ["Comparison", "Conditions", "Runs", "Verdict", "difference", "finite", "largest"]
 
-QUIET = 1e-5
+_QUIET = 1e-5
 """A smaller difference of losses is taken for this one."""
 _SETTINGS = 4
 """Of longer lists, the first so many settings are named."""
@@ -110,7 +100,7 @@ class Runs:
         self.updated = next((i for i in range(self.part) if self.is_updated(i)), self.part)
         self.loss = self._not_allowed("loss", self.conditions.loss_tolerance)
         self.norm = self._not_allowed("norm", 0.0)
-        self.noise = max(largest(self.loss[: self.updated + 1])[0], QUIET)
+        self.noise = max(largest(self.loss[: self.updated + 1])[0], _QUIET)
         differing = (
             f"{name} {_text(value)} and {_text(new.settings[name])}"
             for name, value in old.settings.items()
@@ -201,10 +191,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "" if value else "skipped"
     return f"{value:.6g}"
-
-
-def are_positive(*values: Optional[float]) -> bool:
-    return all(each is not None and 0 < each < math.inf for each in values)
 
 
 def finite(values: Sequence[Optional[float]]) -> List[float]:
