@@ -267,13 +267,9 @@ def _remove(graph: Any, dropped: List[int]) -> None:
     new = {old: number for number, old in enumerate(kept)}
     for number in sorted(dropped, reverse=True):
         del graph.nodes[number]
-    try:
-        for node in graph.nodes:
-            for child in node.children:
-                child.node_id = new[child.node_id]
-            for slot in node.slot_variables:
-                slot.original_variable_node_id = new[slot.original_variable_node_id]
-                slot.slot_variable_node_id = new[slot.slot_variable_node_id]
-    except KeyError as error:
-        message = "an object other than its owner refers to the inner optimizer"
-        raise CheckpointError(message) from error
+    for node in graph.nodes:
+        for child in node.children:
+            child.node_id = new[child.node_id]
+        for slot in node.slot_variables:
+            slot.original_variable_node_id = new[slot.original_variable_node_id]
+            slot.slot_variable_node_id = new[slot.slot_variable_node_id]

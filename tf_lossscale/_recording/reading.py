@@ -114,13 +114,13 @@ def _read(path: str, file: Any, allowed: int) -> Record:
                 record.ended = True
             else:
                 described += len(line)
-                _add_optimizer(record, places, values, described)
+                _add_optimizer(places, values, described)
         except _UNREADABLE as error:
             if not line.endswith("\n") and len(line) < _LONGEST_LINE:
                 notes.append(f"{path} ends within line {count}, which is left out.")
                 break
             raise RecordError(f"{path}, line {count}: {_reason(error)}.") from None
-    record.optimizers = [each for each in record.optimizers if each.steps]
+    record.optimizers = [each for each in places.values() if each.steps]
     if not record.optimizers:
         raise RecordError(f"{path} has no step.")
     return record
@@ -182,7 +182,7 @@ def _header(path: str, line: str) -> RunHeader:
         raise RecordError(f"{path}, line 1: {_reason(error)}.") from None
 
 
-def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, described: int) -> None:
+def _add_optimizer(places: Dict[Any, Any], values: Any, described: int) -> None:
     number = values["optimizer"]
     if number in places:
         raise ValueError(f"optimizer {number!r} is described twice")
@@ -196,7 +196,6 @@ def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, describe
         initial_weights=values.get("initial_weights"),
         settings=settings_from(values.get("settings", {})),
     )
-    record.optimizers.append(places[number])
 
 
 def _add_gap(record: OptimizerRecord, first: Any, end: Any) -> None:
