@@ -90,10 +90,10 @@ def run_of(packed: Dict) -> OptimizerRecord:
     )
 
 
-def first_steps(run: OptimizerRecord, count: int) -> OptimizerRecord:
-    """Returns the first steps of a run."""
+def some_steps(run: OptimizerRecord, end: int, first: int = 0) -> OptimizerRecord:
+    """Returns the steps of a run up to one, or those between two."""
     columns = ("steps", *(each.name for each in COLUMNS))
-    found = {name: getattr(run, name)[:count] for name in columns}
+    found = {name: getattr(run, name)[first:end] for name in columns}
     return dataclasses.replace(run, gaps=[], **found)
 
 
@@ -104,7 +104,7 @@ def compared(old: Program, new: Program, baseline: Optional[Program] = None) -> 
         count = min(len(mine.steps), len(theirs.steps))
         second = None if baseline is None else baseline.runs[number]
         conditions = Conditions(equal_conditions(old.header, new.header), second)
-        runs = (first_steps(each, count) for each in (mine, theirs))
+        runs = (some_steps(each, count) for each in (mine, theirs))
         found.append(compare(*runs, conditions))
     return max(found, key=lambda each: (each.verdict.value[0] == "different", -(each.step or 0)))
 
@@ -162,7 +162,7 @@ def times_the_noise(name: str, program: Program) -> float:
         for new in (right, program):
             count = min(len(run.steps) for run in program.runs)
             pairs = (
-                Runs(*(first_steps(each, count) for each in both))
+                Runs(*(some_steps(each, count) for each in both))
                 for both in zip(old.runs, new.runs)
             )
             errors = [abs(e) for pair in pairs for e in pair.differences(column) if e is not None]

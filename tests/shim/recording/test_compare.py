@@ -9,6 +9,7 @@ import random
 import time
 
 import pytest
+from collected_runs import some_steps
 from simulated import Run, record
 
 from tf_lossscale._recorder.record_file import RecordFile
@@ -77,13 +78,6 @@ def test_a_run_that_drifts_after_the_parting_skip_is_different():
     assert f"differ from step {found.runs.step(part)} on" in found.sentence
 
 
-def shortened(run, end):
-    """The first steps of a run."""
-    for name in ("steps", "loss", "scales", "finite", "applied", "norm", "bad"):
-        del getattr(run, name)[end:]
-    return run
-
-
 def without_numbers(run, steps, but=()):
     """A run without norms, and without the losses of some steps."""
     run.norm = [None] * len(run.steps)
@@ -94,25 +88,20 @@ def without_numbers(run, steps, but=()):
 def test_few_steps_are_too_short():
     old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
     part = compare(old, new).runs.part
-    for run in (old, new):
-        shortened(run, part + 90)
-    found = compare(old, new)
+    found = compare(*(some_steps(run, part + 90) for run in (old, new)))
     assert found.verdict is Verdict.ALIKE  # hundreds of steps before the skip agree
     assert "90 steps after it are too few to compare means" in found.sentence
-    for run in (old, new):
-        for name in ("steps", "loss", "scales", "finite", "applied", "norm", "bad"):
-            del getattr(run, name)[: part - 60]
-    found = compare(old, new)
+    found = compare(*(some_steps(run, part + 90, part - 60) for run in (old, new)))
     assert found.verdict is Verdict.UNDECIDED
     assert found.sentence.startswith("Too short to judge")
-    few = [shortened(record(run), 12) for run in (Run(), Run(rounding=1e-3))]
+    few = [some_steps(record(run), 12) for run in (Run(), Run(rounding=1e-3))]
     assert compare(*few).verdict is Verdict.UNDECIDED
 
 
 SHORTER = [
-    (lambda run: shortened(run, 440), (True, True), "new run ends after step 439 of 999"),
-    (lambda run: shortened(run, 440), (True, False), "(no end mark: it was cut off)"),
-    (lambda run: shortened(run, 1), (True, True), "new run ends after step 0 of 999"),
+    (lambda run: some_steps(run, 440), (True, True), "new run ends after step 439 of 999"),
+    (lambda run: some_steps(run, 440), (True, False), "(no end mark: it was cut off)"),
+    (lambda run: some_steps(run, 1), (True, True), "new run ends after step 0 of 999"),
     (lambda run: without_numbers(run, range(500, 1000)), (True, True), "norms from step 500 on"),
     (lambda run: without_numbers(run, range(1, 1000)), (True, True), "norms from step 1 on"),
     (lambda run: run, (True, False), "new run ends at step 999 (no end mark: it was cut off)"),
