@@ -69,6 +69,7 @@ def _main(arguments: List[str], prog: str) -> int:
         help="print a completion script for bash, zsh or tcsh (needs the extra [completion])",
     )
     parser.add_argument("command", choices=[*CODEMODS, *OTHERS], help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     try:
         if not arguments:
             parser.exit(2, MOST_WANTED.format(prog=prog))
