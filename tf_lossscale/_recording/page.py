@@ -92,10 +92,8 @@ def _section(comparison: Comparison) -> List[str]:
         parts += [f"<h3>{kind.title}</h3>", _chart(runs, kind, whole)]
         if step is not None and last - first > 4 * _ZOOM and kind.name != "scales":
             near = _Span(max(first, step - _ZOOM), min(last, step + _ZOOM), step)
-            parts += [
-                f"<h3>{kind.title}, steps {near.first} to {near.last}</h3>",
-                _chart(runs, kind, near),
-            ]
+            title = f"<h3>{kind.title}, steps {near.first} to {near.last}</h3>"
+            parts += [title, _chart(runs, kind, near)]
     return [*parts, "<h3>Skipped steps</h3>", _skips(runs, whole)]
 
 
@@ -202,9 +200,8 @@ def _skips(runs: List[OptimizerRecord], span: _Span) -> str:
         # One mark for each place on the page is enough.
         places = sorted({round(span.x(at)) for at in skipped})
         marks = "".join(f"M{place},{10 + 50 * row}v32" for place in places)
-        labels.append(
-            f"<span class='y' style='top:{26 + 50 * row}%'>{which}: {len(skipped)}</span>"
-        )
+        count = f"{which}: {len(skipped)}"
+        labels.append(f"<span class='y' style='top:{26 + 50 * row}%'>{count}</span>")
         if marks:
             parts.append(f"<path class='{which}' d='{marks}'/>")
     return _framed(parts, labels, "Skipped steps", span, "chart low")
