@@ -141,7 +141,8 @@ def judge_drift(runs: Runs) -> Optional[Comparison]:
                     "cause unknown; they differ a little in each update: look at the learning "
                     "rate, momentum, the betas and the decay of the optimizer"
                 )
-                return _different_losses(runs, first, how, cause)
+                known = (i for i in range(first, first + window) if runs.loss[i] is not None)
+                return _different_losses(runs, next(known), how, cause)
     return None
 
 
