@@ -18,28 +18,6 @@ import tensorflow as tf
 
 import tf_lossscale as tfls
 
-__all__ = [
-    "DATA",
-    "LOSS_SCALES",
-    "TF",
-    "Kind",
-    "Subject",
-    "eagerly",
-    "experimental",
-    "gradient_source",
-    "is_ours",
-    "kinds",
-    "load",
-    "make_variable",
-    "number",
-    "originals",
-    "ours",
-    "program",
-    "variables_of",
-    "with_loss_scales",
-    "with_own_step",
-]
-
 DATA = os.path.join(processes.REPOSITORY, "tests", "data")
 HERE = os.path.dirname(os.path.abspath(__file__))
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])

@@ -9,8 +9,6 @@ from typing import Any, Dict
 import numpy as np
 import tensorflow as tf
 
-__all__ = ["BAD_STEP", "X", "Y", "build", "feed", "weights"]
-
 X = (np.arange(24).reshape(8, 3) % 5 / 4.0).astype("float32")
 Y = np.zeros((8, 2), "float32")
 BAD_STEP = 2  # the step whose batch holds infinities, where the scale is dynamic
