@@ -15,6 +15,10 @@ BAD_STEP = 2  # the step whose batch holds infinities, where the scale is dynami
 
 
 def set_policy(keras: Any, name: str) -> None:
+    if tf.__version__.startswith("1."):  # policies are a part of TensorFlow 2's behavior
+        from tensorflow.python.keras.engine import base_layer_utils
+
+        base_layer_utils.enable_v2_dtype_behavior()
     mixed_precision = keras.mixed_precision
     if hasattr(mixed_precision, "set_global_policy"):
         mixed_precision.set_global_policy(name)
@@ -24,10 +28,6 @@ def set_policy(keras: Any, name: str) -> None:
 
 def build(keras: Any, optimizer: Any) -> Any:
     """The compiled model. It runs eagerly, which saves tracing for the few steps that it takes."""
-    if tf.__version__.startswith("1."):  # policies are a part of TensorFlow 2's behavior
-        from tensorflow.python.keras.engine import base_layer_utils
-
-        base_layer_utils.enable_v2_dtype_behavior()
     keras.backend.clear_session()
     set_policy(keras, "mixed_float16")
     try:

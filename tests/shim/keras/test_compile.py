@@ -27,10 +27,6 @@ def model_of(kind: Any, cls: Any = None) -> Any:
     """One weight, 1.0, applied in float16; the output is float32."""
     if tf.executing_eagerly():
         kind.keras.backend.clear_session()
-    if recorded.TF < (2, 0):  # policies are a part of TensorFlow 2's behavior
-        from tensorflow.python.keras.engine import base_layer_utils
-
-        base_layer_utils.enable_v2_dtype_behavior()
     set_policy(kind.keras, "mixed_float16")
     try:
         dense = kind.keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")

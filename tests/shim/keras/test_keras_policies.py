@@ -5,6 +5,7 @@ from typing import Any, Iterator
 import pytest
 import recorded
 import tensorflow as tf
+from small_model import set_policy
 
 import tf_lossscale as tfls
 
@@ -17,13 +18,9 @@ HAS_EXPERIMENTAL = hasattr(getattr(INSTALLED, "experimental", None), "Policy")
 @pytest.fixture(autouse=True)
 def _float32_before_and_after() -> Iterator[None]:
     with recorded.eagerly():
-        if recorded.TF < (2, 0):  # policies are a part of TensorFlow 2's behavior
-            from tensorflow.python.keras.engine import base_layer_utils
-
-            base_layer_utils.enable_v2_dtype_behavior()
-        FINAL.set_global_policy("float32")
+        set_policy(tf.keras, "float32")
         yield
-        FINAL.set_global_policy("float32")
+        set_policy(tf.keras, "float32")
 
 
 def test_the_final_names_are_the_installed_ones() -> None:

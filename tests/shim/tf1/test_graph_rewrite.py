@@ -6,12 +6,14 @@ import pytest
 import recorded
 import support
 import tensorflow as tf
+from small_model import set_policy
 from support import sgd
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 OPTION = "auto_mixed_precision"
+enable = tfls.train.experimental.enable_mixed_precision_graph_rewrite
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +98,7 @@ def test_contrib_optimizers_are_refused():
         with support.graph():
             opt = mp.LossScaleOptimizer(sgd(), mp.FixedLossScaleManager(2))
             with pytest.raises(ValueError, match="must not already be an instance"):
-                tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+                enable(opt)
 
 
 def test_e2_a_mere_name_does_not_matter():
@@ -120,14 +122,13 @@ def test_the_loss_scale_is_passed_on(v1):
             v1.enable_mixed_precision_graph_rewrite(sgd(), "static")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [kind.optimizers.SGD for kind in recorded.kinds()],
-    ids=[kind.name for kind in recorded.kinds()],
-)
+kinds = pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
+
+
+@kinds
 def test_e4_keras_optimizers(kind):
     with support.eager():
-        opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(kind(0.5), 8)
+        opt = enable(kind.optimizers.SGD(0.5), 8)
         assert isinstance(opt, tfls.keras.mixed_precision.LossScaleOptimizer)
         experimental = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
         assert isinstance(opt, experimental) is (support.TF_VERSION < (2, 9))  # as the original
@@ -135,39 +136,23 @@ def test_e4_keras_optimizers(kind):
         assert option()
         # E3
         with pytest.raises(ValueError, match="must not already be an instance of a LossScaleOpt"):
-            tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            enable(opt)
         with pytest.raises(ValueError, match="cannot be None"):
-            tfls.train.experimental.enable_mixed_precision_graph_rewrite(kind(0.5), None)
+            enable(kind.optimizers.SGD(0.5), None)
 
 
-def policies():
-    if support.TF_VERSION < (2, 4):
-        if support.IS_TF1:
-            from tensorflow.python.keras.engine import base_layer_utils
-
-            base_layer_utils.enable_v2_dtype_behavior()  # else it has no policies to set
-        yield tf.keras.mixed_precision.experimental.set_policy
-        return
-    yield tf.keras.mixed_precision.set_global_policy
-    if support.TF_VERSION >= (2, 16):
-        import tf_keras
-
-        yield tf_keras.mixed_precision.set_global_policy
-
-
-@pytest.mark.parametrize("set_policy", list(policies()), ids=lambda each: each.__module__)
-def test_e1_e5_only_a_mixed_policy_stops_it(set_policy):
-    enable = tfls.train.experimental.enable_mixed_precision_graph_rewrite
+@kinds
+def test_e1_e5_only_a_mixed_policy_stops_it(kind):
     disable = tfls.train.experimental.disable_mixed_precision_graph_rewrite
     with support.graph():
-        set_policy("float32")
+        set_policy(kind.keras, "float32")
         enable(sgd())
         disable()
         try:
-            set_policy("mixed_float16")
+            set_policy(kind.keras, "mixed_float16")
             with pytest.raises(ValueError, match="mixed precision policy"):
                 enable(sgd())
             assert not option()
         finally:
-            set_policy("float32")
+            set_policy(kind.keras, "float32")
         enable(sgd())

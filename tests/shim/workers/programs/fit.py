@@ -16,6 +16,7 @@ import numpy as np
 import recorded
 import tensorflow as tf
 from cluster import STRATEGY, WORKERS
+from small_model import set_policy
 from steps import print_results, step_of_keras
 
 STEPS, OVERFLOW, BATCH, ROWS = 5, 2, 4, 12
@@ -48,16 +49,6 @@ def error(labels, outputs):
 def product(labels, outputs):
     """A loss whose gradients are small whole numbers, with any weights."""
     return tf.reduce_sum(outputs * labels[:, :2], axis=1) * labels[:, 2] * WORKERS
-
-
-def set_policy(kind, name):
-    module = kind.keras.mixed_precision
-    if kind.name == "keras3":
-        kind.keras.config.set_dtype_policy(name)
-    elif recorded.TF < (2, 4):
-        module.experimental.set_policy(name)
-    else:
-        module.set_global_policy(name)
 
 
 def make_model(kind, gradients):
@@ -113,7 +104,7 @@ def train(case):
     subject = SUBJECTS[name]
     kind = subject.kind
     with STRATEGY.scope():
-        set_policy(kind, "mixed_float16" if gradients == "half" else "float32")
+        set_policy(kind.keras, "mixed_float16" if gradients == "half" else "float32")
         model = make_model(kind, gradients)
         scaled = subject.dynamic(OPTIMIZERS[optimizer](kind), 8.0, 2)
         if kind.name == "keras3":
@@ -122,7 +113,7 @@ def train(case):
             compile_and_fit(model, scaled, gradients, mode)
     if mode == "loop":
         loop(model, scaled, gradients)
-    set_policy(kind, "float32")
+    set_policy(kind.keras, "float32")
     scale, _, iterations = subject.read(scaled)
     return {
         "weights": values(model),
