@@ -166,7 +166,3 @@ def test_the_step_is_taken(branches, optimizer, place):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_traced_branch_inside_a_replica_fails_as_with_the_bare_optimizer(branches, optimizer):
     assert "merge_call" in branches[f"{optimizer} inside traced"]
-
-
-def test_a_sum_may_stand_in_a_traced_branch_inside_a_replica(branches):
-    assert branches["sums"] == [4.0, 4.0]

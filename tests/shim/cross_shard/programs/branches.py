@@ -58,15 +58,6 @@ class Case:
         replicas.run(STRATEGY, step)
         return tf.constant(0)
 
-    def sums(self, condition):
-        def total():
-            return tfls.tpu.cross_replica_sum(tf.constant(2.0))
-
-        def branch():
-            return tf.cond(condition, total, lambda: tf.constant(0.0))
-
-        return replicas.local(STRATEGY, replicas.run(STRATEGY, branch))
-
 
 def main():
     found = {}
@@ -84,9 +75,6 @@ def main():
                     told = str(error)
                 how = "traced" if traced else "eager"
                 found[f"{name} {place} {how}"] = told
-    case = Case(WRAPPERS["bare"])
-    sums = tf.function(case.sums, autograph=False)(tf.constant(True))
-    found["sums"] = [float(one) for one in sums]
     print(json.dumps(found))
 
 
