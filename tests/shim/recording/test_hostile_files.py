@@ -196,18 +196,3 @@ def test_names_of_files_that_make_no_sense_are_wrong_usage(capsys, right, option
         main([right, right, *options])
     assert raised.value.code == 2
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no such device")
-def test_a_full_disk_behind_stdout_is_no_difference(right):
-    code = "import sys; from tf_lossscale._cli.main import main; sys.exit(main())"
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", code, "compare", right, right],
-            env=dict(os.environ, PYTHONPATH=REPOSITORY),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
