@@ -1,7 +1,6 @@
 """The recorded traces of the originals replay exactly: scale, good and bad steps."""
 
 import numpy as np
-import pytest
 import support
 import tensorflow as tf
 
@@ -60,9 +59,8 @@ def test_v1_traces(session):
     replay(session, support.recorded("v1"), make)
 
 
-@pytest.mark.parametrize("name", ["v1_eager"])
-def test_v1_traces_in_eager_mode(name):
-    for case in support.recorded(name):
+def test_v1_traces_in_eager_mode():
+    for case in support.recorded("v1_eager"):
         with support.eager():
             scale = tfls.train.experimental.DynamicLossScale(**support.parameters(case))
 

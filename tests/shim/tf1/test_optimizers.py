@@ -114,22 +114,6 @@ class TestInASession:
             session.run(run, {taken: False})
             assert session.run(variable) == [7.0]
 
-    def test_reference_variables_and_float16(self, make, subject):
-        with support.graph() as session:
-            self.reference_variables_and_float16(make, subject, session)
-
-    def reference_variables_and_float16(self, make, subject, session):
-        variable = tf1.get_variable("v", initializer=[1.0], use_resource=False)
-        half = tf1.get_variable("h", initializer=tf.constant([1.0], tf.float16))
-        opt, _ = make(support.sgd())
-        loss = tf.reduce_sum(variable) + tf.cast(tf.reduce_sum(half), tf.float32)
-        if subject == ("v1", "original"):
-            with pytest.raises(TypeError):
-                opt.minimize(loss)
-            return
-        step = opt.minimize(loss)
-        assert support.trained(session, step, [variable, half]) == [[0.5], [0.5]]
-
     def test_variable_names_and_collections(self, make, subject, session):
         with tf1.variable_scope("outer"):
             make(support.sgd())
@@ -180,6 +164,20 @@ class TestInASession:
         clipped = Clipped(tf1.train.GradientDescentOptimizer(1.0), manager)
         step = clipped.minimize(tf.reduce_sum(variable))
         assert support.trained(session, step, variable) == [0.5]
+
+
+def test_reference_variables_and_float16(make, subject):
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=[1.0], use_resource=False)
+        half = tf1.get_variable("h", initializer=tf.constant([1.0], tf.float16))
+        opt, _ = make(support.sgd())
+        loss = tf.reduce_sum(variable) + tf.cast(tf.reduce_sum(half), tf.float32)
+        if subject == ("v1", "original"):
+            with pytest.raises(TypeError):
+                opt.minimize(loss)
+            return
+        step = opt.minimize(loss)
+        assert support.trained(session, step, [variable, half]) == [[0.5], [0.5]]
 
 
 def test_the_names_of_slots_in_eager_mode(make, subject):
