@@ -37,7 +37,7 @@ def sgd() -> Any:
 def contrib_optimizer(inner: Any, *arguments: Any, whose: str = "ours") -> Any:
     """A contrib optimizer, whose manager takes `arguments`, and what reads its loss scale."""
     namespace = contrib_namespaces()[whose]
-    manager = namespace.ExponentialUpdateLossScaleManager(*(arguments or (8.0, 2)))
+    manager = namespace.ExponentialUpdateLossScaleManager(*(arguments or (8.0, 2, 1, 2, 0.5)))
     return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
 
 

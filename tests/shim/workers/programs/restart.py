@@ -29,10 +29,6 @@ DIRECTORY = os.path.join(sys.argv[1], str(INDEX))
 DIE_AT = int(sys.argv[2]) if len(sys.argv) > 2 else None
 
 
-def contrib(inner):
-    return support.contrib_optimizer(inner, 8.0, 2, 1, 2, 0.5)
-
-
 def cross(inner):
     # Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's
     # own Adam, wrapped or bare; its slots are there.
@@ -41,7 +37,7 @@ def cross(inner):
     return tfls.compat.v1.tpu.CrossShardOptimizer(optimizer), scale
 
 
-V1 = {"contrib": contrib, "cross": cross}  # which is around the v1 optimizer
+V1 = {"contrib": support.contrib_optimizer, "cross": cross}  # which is around the v1 optimizer
 KINDS = recorded.kinds()
 KERAS = {kind.name: kind for kind in (KINDS[0], KINDS[-1])}
 

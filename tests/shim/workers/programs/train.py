@@ -61,10 +61,6 @@ class Looking(tfls.compat.v1.train.experimental.LossScale):
         return {}
 
 
-def contrib(inner):
-    return support.contrib_optimizer(inner, 8.0, 2, 1, 2, 0.5)
-
-
 def contrib_fixed(inner):
     manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8.0)
     return tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager), manager.get_loss_scale
@@ -83,7 +79,7 @@ def cross(inner, scale=None):
 
 FAMILIES = {
     "bare": lambda inner: (inner, None),
-    "contrib": contrib,
+    "contrib": support.contrib_optimizer,
     "contrib-fixed": contrib_fixed,
     "v1": v1,
     "v1-fixed": lambda inner: v1(inner, tfls.train.experimental.FixedLossScale(8.0)),
@@ -92,7 +88,7 @@ FAMILIES = {
     "cross": cross,
     "cross-v1": lambda inner: cross(*v1(inner)),
     "v1-cross": lambda inner: v1(cross(inner)[0]),
-    "contrib-cross": lambda inner: contrib(cross(inner)[0]),
+    "contrib-cross": lambda inner: support.contrib_optimizer(cross(inner)[0]),
 }
 SKIP_NOTHING = ("bare", "v1-fixed", "cross")
 OPTIMIZERS = {
