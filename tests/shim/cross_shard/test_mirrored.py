@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from processes import run_program
+from support import TF_VERSION
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "mirrored.py")
 GROUPS = {
@@ -166,3 +167,13 @@ def test_the_step_is_taken(branches, optimizer, place):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_traced_branch_inside_a_replica_fails_as_with_the_bare_optimizer(branches, optimizer):
     assert "merge_call" in branches[f"{optimizer} inside traced"]
+
+
+@pytest.mark.skipif(TF_VERSION >= (2, 16), reason="TensorFlow has no Estimators from 2.16 on")
+def test_an_estimator_with_a_strategy_takes_the_mean_once():
+    found = run_program(os.path.join(os.path.dirname(PROGRAM), "estimator.py"))
+    assert sorted(found) == ["bare", "mean", "sum"]
+    # The losses of the four replicas have the gradients 1, 2, 3 and 4; the rate is 0.1.
+    np.testing.assert_allclose(found["bare"], [-0.5], rtol=1e-5)  # an Estimator takes the mean
+    np.testing.assert_allclose(found["mean"], [-0.5], rtol=1e-5)
+    np.testing.assert_allclose(found["sum"], [-2.0], rtol=1e-5)
