@@ -48,7 +48,6 @@ ENDS: Dict[str, List[Any]] = {
     "asks": [WEIGHT, 4],
     "scales": [0.5, True, 2.0**15],
     "minimizes": [WEIGHT, 2.0**17],
-    "wraps_two": [-0.0394134521484375, 2.0**10, 4],
     "wraps_a_fixed_one": [WEIGHT, True, 512.0],
     "only_fits": [WEIGHT, [2.0**15] * 4],
 }

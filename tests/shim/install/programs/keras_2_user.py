@@ -75,25 +75,6 @@ class Minimizes(Line):
         return {"loss": loss}
 
 
-class TwoOptimizers(Line):
-    """Wraps what it is given itself, as adversarial networks do."""
-
-    def compile(self, first, second):
-        super().compile()
-        self.first = tf.keras.mixed_precision.LossScaleOptimizer(first)
-        self.second = tf.keras.mixed_precision.LossScaleOptimizer(second, initial_scale=2.0**10)
-
-    def train_step(self, data):
-        x, _ = data
-        for optimizer in (self.first, self.second):
-            with tf.GradientTape() as tape:
-                scaled_loss = optimizer.get_scaled_loss(self.loss_of(x))
-            gradients = tape.gradient(scaled_loss, self.trainable_weights)
-            gradients = optimizer.get_unscaled_gradients(gradients)
-            optimizer.apply_gradients(zip(gradients, self.trainable_weights))
-        return {"scale": self.first.loss_scale}
-
-
 class Watching(tf.keras.callbacks.Callback):
     def __init__(self):
         super().__init__()
@@ -132,12 +113,6 @@ def minimizes():
     return [fit(model), float(model.optimizer.learning_rate.numpy())]
 
 
-def wraps_two():
-    model = TwoOptimizers()
-    model.compile(sgd(), tf.keras.optimizers.SGD(RATE / 2, momentum=0.5))
-    return [fit(model), float(model.second.loss_scale), int(model.second.dynamic_counter)]
-
-
 def wraps_a_fixed_one():
     model = Asks()
     optimizer = mixed_precision.LossScaleOptimizer(sgd(), dynamic=False, initial_scale=512)
@@ -155,7 +130,7 @@ def only_fits():
     return [fit(model, callbacks=[watching]), watching.seen]
 
 
-PROGRAMS = (asks, scales, minimizes, wraps_two, wraps_a_fixed_one, only_fits)
+PROGRAMS = (asks, scales, minimizes, wraps_a_fixed_one, only_fits)
 
 
 def main():
