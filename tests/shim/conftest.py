@@ -5,6 +5,7 @@ TensorFlow, pytest and hypothesis.
 """
 
 import gc
+import logging
 import os
 import sys
 
@@ -26,6 +27,18 @@ def size():
     value = os.environ.get("TFLS_TEST_SIZE", "small")
     assert value in SIZES, "TFLS_TEST_SIZE must be one of {}".format(", ".join(SIZES))
     return value
+
+
+@pytest.fixture
+def log():
+    """The messages of TensorFlow's logger, which do not reach pytest's own fixture."""
+    messages = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(handler)
+    yield messages
+    logger.removeHandler(handler)
 
 
 FIRST = ("/programs/", "/tf1/test_graph_rewrite.py")

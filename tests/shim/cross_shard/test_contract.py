@@ -125,15 +125,11 @@ def test_what_is_asked_of_it_goes_to_the_inner_optimizer(api):
 
 
 @BOTH
-def test_the_original_warning_comes_where_the_number_of_shards_is_unset(api, monkeypatch):
-    said = []
-    logger = tf.get_logger()
-    monkeypatch.setattr(logger, "handle", lambda record: said.append(record.getMessage()))
-    monkeypatch.setattr(logger, "isEnabledFor", lambda level: True)
+def test_the_original_warning_comes_where_the_number_of_shards_is_unset(api, log):
     w = weights()
     api.CrossShardOptimizer(momentum()).compute_gradients(tf.reduce_sum(w), [w])
     api.cross_replica_sum(w)
-    assert [line for line in said if "unset" in line] == [
+    assert [line for line in log if "unset" in line] == [
         f"{name} should be used within a tpu_shard_context, but got unset number_of_shards. "
         "Assuming 1."
         for name in ("CrossShardOptimizer", "cross_replica_sum")

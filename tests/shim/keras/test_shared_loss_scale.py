@@ -240,15 +240,6 @@ def test_under_a_strategy_in_the_graph_rewrite_and_by_compile(in_a_process: Any)
     }
 
 
-@pytest.fixture
-def said(monkeypatch: Any) -> List[str]:
-    messages: List[str] = []
-    logger = tf.get_logger()
-    monkeypatch.setattr(logger, "handle", lambda record: messages.append(record.getMessage()))
-    monkeypatch.setattr(logger, "isEnabledFor", lambda level: True)
-    return messages
-
-
 SAYS = "A DynamicLossScale was read, or given to another optimizer"
 OURS = [case for case in CASES if case.values[0].who != "original"]
 
@@ -256,7 +247,7 @@ OURS = [case for case in CASES if case.values[0].who != "original"]
 @pytest.mark.parametrize("is_read", [False, True], ids=["given", "read"])
 @pytest.mark.parametrize(("subject", "scales"), OURS)
 def test_ours_says_that_nothing_is_shared(
-    subject: Any, scales: Any, is_read: bool, said: List[str]
+    subject: Any, scales: Any, is_read: bool, log: List[str]
 ) -> None:
     """Once, if the loss scale of an optimizer is given to another one, or read."""
     loss_scale = scales.DynamicLossScale(4, 1)
@@ -264,22 +255,22 @@ def test_ours_says_that_nothing_is_shared(
     make(subject, loss_scale)
     make(subject, scales.DynamicLossScale(4, 1))
     make(subject, "dynamic")
-    assert not [each for each in said if SAYS in each]
+    assert not [each for each in log if SAYS in each]
     for _ in range(2):
         if is_read:
             assert number(loss_scale()) == 4.0
         else:
             make(subject, loss_scale)
-    assert len([each for each in said if SAYS in each]) == (0 if SHARES else 1)
+    assert len([each for each in log if SAYS in each]) == (0 if SHARES else 1)
     assert isinstance(loss_scale, scales.DynamicLossScale)
 
 
 @pytest.mark.parametrize(
     "scales", list(recorded.LOSS_SCALES.values()), ids=list(recorded.LOSS_SCALES)
 )
-def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, said: List[str]) -> None:
+def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, log: List[str]) -> None:
     loss_scale = scales.DynamicLossScale(4, 1)
     for expected in (0, 1, 1):
         tfls.keras.mixed_precision.from_loss_scale(tf.keras.optimizers.SGD(0.125), loss_scale)
-        found = [one for one in said if SAYS in one]
+        found = [one for one in log if SAYS in one]
         assert len(found) == expected

@@ -1,7 +1,5 @@
 """The graph rewrite is really turned on and off, and takes every optimizer that it should."""
 
-import logging
-
 import pytest
 import recorded
 import support
@@ -20,18 +18,6 @@ enable = tfls.train.experimental.enable_mixed_precision_graph_rewrite
 def off_again():
     yield
     tf1.train.experimental.disable_mixed_precision_graph_rewrite()
-
-
-@pytest.fixture
-def log():
-    """The messages of TensorFlow's logger, which do not reach pytest's own fixture."""
-    records = []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logger = logging.getLogger("tensorflow")
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
 
 
 def option():
