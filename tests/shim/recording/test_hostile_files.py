@@ -9,12 +9,11 @@ import sys
 import pytest
 from processes import REPOSITORY
 from simulated import Run, record
-from test_compare import OPTIMIZER, write
+from test_compare import HEADER, OPTIMIZER, write
 
 from tf_lossscale._recording import command
 from tf_lossscale._recording.command import main
 
-HEADER = '{"tf_lossscale_record": 2}\n'
 GIGABYTE = 10**9
 MEGABYTE = 10**6
 

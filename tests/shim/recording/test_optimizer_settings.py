@@ -6,7 +6,6 @@ from simulated import Run, record
 from test_record_keras import in_eager_mode
 
 from tf_lossscale._recording.comparing import Conditions, Verdict, compare
-from tf_lossscale._recording.reading import RecordError, read_record
 from tf_lossscale._versions.watching import settings_of
 
 __all__ = ["in_eager_mode"]
@@ -118,14 +117,3 @@ def test_settings_that_differ_are_the_cause_of_what_follows_them():
     assert "(by 1e-06); cause: the inner optimizers have learning_rate 0.02" in found.sentence
     # Not of what precedes the first update.
     assert "learning_rate" not in pair(*rates, data=2).sentence
-
-
-@pytest.mark.parametrize("settings", ["[]", "3", '{"a": "much"}', '{"a": {}}'])
-def test_settings_that_cannot_be_read_are_refused(settings, tmp_path):
-    path = tmp_path / "bad"
-    path.write_text(
-        '{"tf_lossscale_record": 2}\n{"optimizer": 0, "class": "A", "scale": {"rule": "fixed"}, '
-        f'"variables": [], "settings": {settings}}}\n'
-    )
-    with pytest.raises(RecordError, match="line 2"):
-        read_record(str(path))

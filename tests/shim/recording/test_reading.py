@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 from simulated import Run, record
-from test_compare import OPTIMIZER, write
+from test_compare import HEADER, OPTIMIZER, write
 
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recording.command import main
@@ -13,7 +13,6 @@ from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
 
 RIGHT = Run(steps=40, growth_steps=10)
 SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')
-HEADER = '{"tf_lossscale_record": 2}\n'
 
 
 @pytest.fixture
