@@ -110,12 +110,6 @@ def apply_name(subject: Subject) -> str:
     return "apply" if subject.kind.name == "keras3" else "apply_gradients"
 
 
-def scale_of(subject: Subject, optimizer: Any) -> float:
-    if subject.api == "keras3" and not optimizer.built:
-        return float(optimizer.initial_scale)  # it has no variable yet
-    return recorded.number(subject.scale_and_counter(optimizer)[0])
-
-
 # The programs.
 
 
