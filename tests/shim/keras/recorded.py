@@ -5,22 +5,21 @@ A *kind* is what the installed TensorFlow and Keras offer as inner optimizers: `
 kind, the original or ours, under names and arguments that are the same for all.
 """
 
-import contextlib
 import importlib
 import importlib.util
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-import processes
 import pytest
+import support
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
-DATA = os.path.join(processes.REPOSITORY, "tests", "data")
 HERE = os.path.dirname(os.path.abspath(__file__))
-TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
+TF = support.TF_VERSION
+eagerly = support.eager
 LOSS_SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
 _DEFAULTS = (2.0**15, 2000)
 
@@ -219,24 +218,46 @@ def gradient_source(variable: Any) -> Any:
     return variable if isinstance(variable, tf.Variable) else variable.value
 
 
+def scale_of(optimizer: Any) -> Any:
+    """The loss scale of an experimental optimizer: up to TensorFlow 2.3 it is called."""
+    scale = optimizer.loss_scale
+    return scale() if callable(scale) else scale
+
+
+def below_100(scales: Any, seen: Optional[List[Any]] = None) -> Any:
+    """A loss scale that applies gradients below 100, finite or not, and counts all steps.
+
+    `seen` gets the number of local values of each gradient that `update` is given.
+    """
+
+    class Below100(scales.LossScale):
+        def __init__(self, scale: float = 4.0) -> None:
+            super().__init__()
+            self._first = scale
+            self._scale = self._add_weight("scale", scale, tf.float32)
+
+        def __call__(self) -> Any:
+            return tf.convert_to_tensor(self._scale)
+
+        def update(self, grads: Any) -> Any:
+            local = tf.distribute.get_strategy().experimental_local_results
+            if seen is not None:
+                seen.append([len(local(each)) for each in grads])
+            parts = [each for gradient in grads for each in local(gradient)]
+            largest = [tf.reduce_max(tf.abs(each)) for each in parts]
+            with tf.control_dependencies(largest):  # which were unscaled with the old scale
+                update = self._scale.assign(self._scale + 1.0)
+            return update, tf.reduce_max(tf.stack(largest)) < 100.0
+
+        def get_config(self) -> Dict[str, Any]:
+            return {"scale": self._first}
+
+    return Below100
+
+
 def number(value: Any) -> float:
     """A Python number, a tensor or a variable as a number (eager only)."""
     return float(value.numpy() if hasattr(value, "numpy") else value)
-
-
-@contextlib.contextmanager
-def eagerly() -> Iterator[None]:
-    """Eager execution also on TensorFlow 1.15, whatever ran before in this process.
-
-    The public switch works only before the first operation, and other tests are graph tests.
-    """
-    if TF >= (2, 0):
-        yield
-        return
-    from tensorflow.python.eager import context
-
-    with context.eager_mode():
-        yield
 
 
 def is_ours(optimizer: Any) -> bool:
@@ -255,5 +276,5 @@ def program(name: str) -> str:
 
 
 def load(*path: str) -> Dict[str, Any]:
-    with open(os.path.join(DATA, *path)) as file:
+    with open(os.path.join(support.DATA, *path)) as file:
         return json.load(file)

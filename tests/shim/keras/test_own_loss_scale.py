@@ -5,7 +5,7 @@ The original took them up to TensorFlow 2.3. Ours takes them on every version an
 
 import json
 import os
-from typing import Any, Dict, List
+from typing import Any, List
 
 import pytest
 import recorded
@@ -21,35 +21,12 @@ CASES = recorded.with_loss_scales(SUBJECTS)
 every = pytest.mark.parametrize(("subject", "scales"), CASES)
 
 
-def below_100(scales: Any) -> Any:
-    """A loss scale that applies gradients below 100, finite or not, and counts all steps."""
-
-    class Below100(scales.LossScale):
-        def __init__(self, scale: float = 4.0) -> None:
-            super().__init__()
-            self._first = scale
-            self._scale = self._add_weight("scale", scale, tf.float32)
-
-        def __call__(self) -> Any:
-            return tf.convert_to_tensor(self._scale)
-
-        def update(self, grads: Any) -> Any:
-            largest = [tf.reduce_max(tf.abs(each)) for each in tf.nest.flatten(grads)]
-            return self._scale.assign(self._scale + 1.0), tf.reduce_max(largest) < 100.0
-
-        def get_config(self) -> Dict[str, Any]:
-            return {"scale": self._first}
-
-    return Below100
-
-
 def make(subject: Any, loss_scale: Any) -> Any:
     return subject.cls(subject.inner("SGD", learning_rate=0.5, momentum=0.5), loss_scale)
 
 
 def number(optimizer: Any) -> float:
-    scale = optimizer.loss_scale
-    return float(scale() if callable(scale) else scale)
+    return float(recorded.scale_of(optimizer))
 
 
 def step(optimizer: Any, variable: Any, value: Any) -> None:
@@ -80,7 +57,7 @@ in_functions = pytest.mark.parametrize("in_function", [False, True], ids=["eager
 @in_functions
 @every
 def test_its_update_is_called_and_obeyed(subject: Any, scales: Any, in_function: bool) -> None:
-    optimizer = make(subject, below_100(scales)())
+    optimizer = make(subject, recorded.below_100(scales)())
     seen = run(subject, optimizer, [1.0, 200.0, 2.0], in_function)
     # With the momentum 0.5, the steps subtract 0.5 * 1 and 0.5 * (0.5 + 2).
     assert seen == [(0.5, 5.0), (0.5, 6.0), (-0.75, 7.0)]
@@ -90,7 +67,7 @@ def test_its_update_is_called_and_obeyed(subject: Any, scales: Any, in_function:
 
 @every
 def test_a_python_bool_decides(subject: Any, scales: Any) -> None:
-    class Never(below_100(scales)):
+    class Never(recorded.below_100(scales)):
         def update(self, grads: Any) -> Any:
             return None if tf.executing_eagerly() else tf.no_op(), self._decision
 
@@ -120,7 +97,7 @@ WITH_CONFIG = [case for case in CASES if recorded.TF >= (2, 0) or case.values[0]
 
 @pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
 def test_configs(subject: Any, scales: Any) -> None:
-    own = below_100(scales)
+    own = recorded.below_100(scales)
     for loss_scale, expected in (
         (own(8.0), {"class_name": "Below100", "config": {"scale": 8.0}}),
         (
@@ -162,7 +139,7 @@ def test_what_a_config_cannot_be_read_as() -> None:
 
 @every
 def test_checkpoints(subject: Any, scales: Any, tmp_path: Any) -> None:
-    own = below_100(scales)
+    own = recorded.below_100(scales)
     for name, make_scale in (
         ("own", lambda: own(8.0)),
         ("multiplier", lambda: scales.DynamicLossScale(8.0, 1, 8 / 9)),
@@ -186,7 +163,7 @@ def forms(subject: Any) -> List[str]:
 @pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
 def test_files(subject: Any, scales: Any, tmp_path: Any) -> None:
     """Those of Keras 2 have no place for the value of the scale (K12)."""
-    own = below_100(scales)
+    own = recorded.below_100(scales)
     keeps = subject.kind.name == "keras3"
     for form in forms(subject):
         for loss_scale, trained in ((own(8.0), 9.0), (scales.DynamicLossScale(8.0, 1, 4.0), 32.0)):

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 import recorded
 import tensorflow as tf
+from recorded import number, scale_of
 
 import tf_lossscale as tfls
 
@@ -32,15 +33,6 @@ in_graphs = pytest.mark.parametrize(
 def make(subject: Any, loss_scale: Any, momentum: float = 0.0) -> Any:
     inner = subject.inner("SGD", learning_rate=0.125, momentum=momentum)
     return subject.cls(inner, loss_scale)
-
-
-def scale_of(optimizer: Any) -> Any:
-    scale = optimizer.loss_scale
-    return scale() if callable(scale) else scale
-
-
-def number(value: Any) -> float:
-    return float(recorded.number(value))
 
 
 def train(subject: Any, optimizer: Any, steps: int) -> None:

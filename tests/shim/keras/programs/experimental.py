@@ -15,6 +15,7 @@ import numpy as np
 import recorded
 import replicas
 import tensorflow as tf
+from recorded import scale_of
 
 import tf_lossscale as tfls
 
@@ -44,45 +45,17 @@ def wrapped(owner: Any, inner: Any, loss_scale: Any) -> Any:
     return owner.keras.mixed_precision.experimental.LossScaleOptimizer(inner, loss_scale)
 
 
-def scale_of(optimizer: Any) -> Any:
-    scale = optimizer.loss_scale
-    return scale() if callable(scale) else scale
-
-
 def step_of(optimizer: Any, weight: Any, value: Any) -> Any:
     """A step whose gradient, unscaled, is `value`."""
     gradients = optimizer.get_unscaled_gradients([optimizer.get_scaled_loss(value)])
     return optimizer.apply_gradients(list(zip(gradients, [weight])))
 
 
-def below_100(owner: Any, seen: List[Any]) -> Any:
-    class Below100(loss_scales(owner).LossScale):
-        def __init__(self) -> None:
-            super().__init__()
-            self._scale = self._add_weight("scale", 4.0, tf.float32)
-
-        def __call__(self) -> Any:
-            return tf.convert_to_tensor(self._scale)
-
-        def update(self, grads: Any) -> Any:
-            local = tf.distribute.get_strategy().experimental_local_results
-            seen.append([len(local(each)) for each in grads])
-            largest = [tf.abs(each) for gradient in grads for each in local(gradient)]
-            with tf.control_dependencies(largest):  # which were unscaled with the old scale
-                update = self._scale.assign(self._scale + 1.0)
-            return update, tf.reduce_max(tf.stack(largest)) < 100.0
-
-        def get_config(self) -> Dict[str, Any]:
-            return {}
-
-    return Below100()
-
-
 def mirrored(owner: Any, is_own: bool) -> Dict[str, Any]:
     seen: List[Any] = []
     with STRATEGY.scope():
         weight = variable(1.0)
-        loss_scale = below_100(owner, seen)
+        loss_scale = recorded.below_100(loss_scales(owner), seen)()
         if not is_own:
             loss_scale = loss_scales(owner).DynamicLossScale(8.0, 1, 4.0)
         optimizer = wrapped(owner, tf.keras.optimizers.SGD(0.5), loss_scale)
@@ -113,7 +86,7 @@ def graph(owner: Any) -> Dict[str, Any]:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         value = tf.compat.v1.placeholder(tf.float32, [])
         weight = tf.compat.v1.get_variable("weight", initializer=1.0, use_resource=True)
-        optimizer = wrapped(owner, optimizers.SGD(0.5), below_100(owner, []))
+        optimizer = wrapped(owner, optimizers.SGD(0.5), recorded.below_100(loss_scales(owner))())
         step, scale = step_of(optimizer, weight, value), scale_of(optimizer)
         session.run(tf.compat.v1.global_variables_initializer())
         for gradients in GRADIENTS:
@@ -144,7 +117,12 @@ def shared(owner: Any, inside: bool, momentum: float) -> List[float]:
     function = tf.function(lambda: replicas.run(STRATEGY, step))
     for _ in range(3):
         function()
-    return [*map(float, (scale_of(trained), scale_of(other), loss_scale(), weight.numpy()))]
+    return [
+        *map(
+            float,
+            (scale_of(trained), scale_of(other), loss_scale(), weight.numpy()),
+        )
+    ]
 
 
 def rewritten(owner: Any) -> List[float]:
