@@ -95,20 +95,6 @@ def test_compiled_by_xla(subject: Any) -> None:
     assert subject.read(optimizer) == (8.0, 0, 3)
 
 
-@pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
-def test_compile_wraps_a_bare_optimizer_itself(kind: Any) -> None:
-    """Under `mixed_float16`, with Keras's own class; importing the shim does not change that."""
-    model = model_of(kind)
-    bare = kind.optimizers.SGD(LEARNING_RATE)
-    model.compile(bare, "mse")
-    scaled = model.optimizer
-    assert scaled is not bare
-    inner = getattr(scaled, "inner_optimizer", None) or scaled._optimizer
-    assert inner is bare
-    fit(model, epochs=1)
-    assert weight(model) == pytest.approx(expected(1)[0], abs=1e-3)
-
-
 @final
 def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
     callbacks = subject.kind.keras.callbacks
@@ -121,11 +107,6 @@ def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
         callbacks=[callbacks.LearningRateScheduler(lambda epoch: 0.5 / (epoch + 1))],
     )
     assert recorded.number(optimizer.inner_optimizer.learning_rate) == 0.25
-    reduce = callbacks.ReduceLROnPlateau(
-        monitor="loss", factor=0.5, patience=1, min_delta=1e9, cooldown=0
-    )
-    fit(model, epochs=3, callbacks=[reduce])
-    assert recorded.number(optimizer.inner_optimizer.learning_rate) < 0.25
 
 
 @pytest.mark.skipif(recorded.TF >= (2, 0), reason="graph mode is the default of TensorFlow 1 only")
