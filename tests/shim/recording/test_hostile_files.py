@@ -125,6 +125,9 @@ def test_names_and_versions_are_escaped_and_shortened(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "\\x1bC" in out
     assert max(map(len, out.splitlines())) < 300
+    run.names, run.shapes = ["\x1b]0;title\x07"], [[2, 4]]
+    assert main([both, write(tmp_path / "other", run, run)]) == 2
+    assert "\x1b" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--html", "--json"])
