@@ -22,7 +22,8 @@ REPOSITORY = os.path.dirname(os.path.dirname(SHIM))
 HELPERS = [SHIM, os.path.join(SHIM, "tf1"), os.path.join(SHIM, "keras")]
 """The folders of the modules that several programs import; the last ones on their path."""
 KERAS_2 = "tf_keras"
-WORKER = os.path.join(SHIM, "worker_process.py")
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+"""Whether all cases of the tests are to run."""
 
 
 def free_ports(count: int) -> List[int]:
@@ -75,10 +76,13 @@ def start_program(
     inherited: Sequence[int] = (),
     preload: str = "",
 ) -> Fork:
-    """Starts the Python program at `path`; for the other arguments see `fork_server.Fork`."""
+    """Starts the Python program at `path`, which may be relative to `tests/shim`.
+
+    For the other arguments see `fork_server.Fork`.
+    """
     environment = _environment([REPOSITORY], env)
     environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *HELPERS])
-    return Fork([path, *args], environment, inherited, preload)
+    return Fork([os.path.join(SHIM, path), *args], environment, inherited, preload)
 
 
 def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float = 30) -> List[Any]:
@@ -127,7 +131,7 @@ def run_program(path: str, *args: str, timeout: float = 300, keras: bool = False
 
 def run_alone(path: str, *args: str) -> Any:
     """As `run_program`, in a process that has not imported TensorFlow when the program starts."""
-    done = run_python(path, *args)
+    done = run_python(os.path.join(SHIM, path), *args)
     assert done.returncode == 0, f"{done.args}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -138,14 +142,15 @@ def start_workers(path: str, count: int, *args: str, keras: bool = False) -> Lis
     None of them ends before all have run to their end, or one has failed (`worker_process`).
     """
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
-    barrier = os.pipe()
+    barrier, preload = os.pipe(), KERAS_2 if keras else ""
+    arguments = [os.path.join(SHIM, path), *args]
     try:
         workers = []
         for index in range(count):
             config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
             variables = {"TF_CONFIG": json.dumps(config)}
             workers.append(
-                start_program(WORKER, [path, *args], variables, barrier, KERAS_2 if keras else "")
+                start_program("worker_process.py", arguments, variables, barrier, preload)
             )
         return workers
     finally:

@@ -21,6 +21,7 @@ import tempfile
 from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
+import processes
 import recorded
 import replicas
 import support
@@ -37,7 +38,7 @@ SHAPES: Dict[str, List[int]] = {"first": [2], "second": [3, 2], "third": []}
 SIZES = [2, 6, 1]
 RATE, SCALE, PERIOD = 2.0**-4, 2.0**20, 2
 MOMENTA = {"momentum": 0.5}
-if os.environ.get("TFLS_TEST_SIZE") == "long":
+if processes.LONG:
     MOMENTA["sgd"] = 0.0
 
 

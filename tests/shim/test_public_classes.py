@@ -5,7 +5,6 @@ The examples run on every TensorFlow; `make doctest` runs them on the newest one
 
 import doctest
 import inspect
-import os
 import re
 
 import processes
@@ -86,5 +85,4 @@ if recorded.TF < (2, 0):
 @pytest.mark.parametrize("mode", MODES)
 def test_our_class_and_tensorflows_class_of_the_same_name_count_as_one(mode):
     """Each test of a class gives the answer of the original program, in every mixture."""
-    program = os.path.join(processes.SHIM, "core", "programs", "class_tests.py")
-    assert processes.run_program(program, mode) == []
+    assert processes.run_program("core/programs/class_tests.py", mode) == []

@@ -7,15 +7,12 @@ limits.
 """
 
 import json
-import os
 import subprocess
 
 import processes
 
 from tf_lossscale._checkpoint import isolated
 from tf_lossscale._checkpoint.locate import Place
-
-CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")
 
 
 class Subprocess:
@@ -28,7 +25,7 @@ class Subprocess:
     @staticmethod
     def run(command, timeout, env, **_):
         """Runs the request of a command for `isolated` in a fork."""
-        process = processes.start_program(CHILD, command[-1:], env, preload="h5py")
+        process = processes.start_program("checkpoint/child.py", command[-1:], env, preload="h5py")
         try:
             answer, _ = process.communicate(timeout)
         except subprocess.TimeoutExpired:

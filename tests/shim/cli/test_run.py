@@ -9,11 +9,9 @@ import zipfile
 from typing import Any, List, Sequence
 
 import pytest
-from processes import REPOSITORY, run_python
+from processes import REPOSITORY, SHIM, run_python
 
 from tf_lossscale._cli.main import main
-
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 
 
 def python(*arguments: str, stdin: str = "", **options: Any) -> Any:
@@ -37,7 +35,7 @@ def agree(
 
 
 def test_spawned_forked_and_started_processes_have_the_names_too() -> None:
-    done = run(["tf_lossscale"], os.path.join(PROGRAMS, "parent.py"))
+    done = run(["tf_lossscale"], os.path.join(SHIM, "cli", "programs", "parent.py"))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said == {

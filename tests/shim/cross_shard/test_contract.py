@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import os
 
 import numpy as np
 import pytest
@@ -226,8 +225,7 @@ def test_x5_the_powers_come_back(tmp_path):
 
 
 def test_x5_eager_optimizers_are_restored_before_they_have_variables():
-    program = os.path.join(os.path.dirname(__file__), "programs", "restored.py")
-    found = run_program(program)
+    found = run_program("cross_shard/programs/restored.py")
     assert len(found) == 4
     for name, (went_on, restored) in found.items():
         assert restored == went_on, name

@@ -1,20 +1,17 @@
 """Four logical CPU devices under MirroredStrategy, against NumPy."""
 
-import os
-
 import numpy as np
 import pytest
-from processes import run_program
+from processes import LONG, run_program
 from support import TF_VERSION
 
-PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "mirrored.py")
+PROGRAM = "cross_shard/programs/mirrored.py"
 GROUPS = {
     "whole": [[0, 1, 2, 3]],
     "pairs": [[0, 1], [2, 3]],
     "crossed": [[0, 2], [3, 1]],
     "singles": [[2], [0], [3], [1]],
 }
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 COUNTS = {"graph": 15 if LONG else 9, "function": 12 if LONG else 7, "eager": 4}
 REPLICA = np.array([1.0, 2.0, 3.0, 4.0])
 RESULTS = {}
@@ -151,7 +148,7 @@ OPTIMIZERS = ("bare", "cross", "v1", "contrib")
 @pytest.fixture(scope="module")
 def branches():
     """Where a branch may stand around an optimizer's step, as docs/cross-shard.md says."""
-    return run_program(os.path.join(os.path.dirname(PROGRAM), "branches.py"))
+    return run_program("cross_shard/programs/branches.py")
 
 
 # Each replica's gradient is the weight, 1. The mean of the loss is taken by `minimize` alone.
@@ -171,7 +168,7 @@ def test_a_traced_branch_inside_a_replica_fails_as_with_the_bare_optimizer(branc
 
 @pytest.mark.skipif(TF_VERSION >= (2, 16), reason="TensorFlow has no Estimators from 2.16 on")
 def test_an_estimator_with_a_strategy_takes_the_mean_once():
-    found = run_program(os.path.join(os.path.dirname(PROGRAM), "estimator.py"))
+    found = run_program("cross_shard/programs/estimator.py")
     assert sorted(found) == ["bare", "mean", "sum"]
     # The losses of the four replicas have the gradients 1, 2, 3 and 4; the rate is 0.1.
     np.testing.assert_allclose(found["bare"], [-0.5], rtol=1e-5)  # an Estimator takes the mean

@@ -1,14 +1,11 @@
 """Workers that trace a step at other times, or take another step: real processes on loopback."""
 
-import os
-
 import numpy as np
 import pytest
 import support
-from processes import start_workers, wait_for_workers
+from processes import LONG, start_workers, wait_for_workers
 
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+RETRACING, MISMATCH = (f"cross_shard/programs/{each}.py" for each in ("retracing", "mismatch"))
 TIMEOUT = 540  # for machines under load: it takes a tenth of this
 # TensorFlow 1.15 cannot make variables of 16 bits under the strategy.
 HALF = not support.IS_TF1
@@ -58,7 +55,7 @@ def expected(case, workers, index):
 def test_workers_agree_however_often_each_has_traced():
     names = cases()
     count = 4 if LONG else 2  # with four, subgroups are of two
-    workers = start_workers(os.path.join(PROGRAMS, "retracing.py"), count, *names)
+    workers = start_workers(RETRACING, count, *names)
     results = wait_for_workers(workers, timeout=TIMEOUT)
     for index, found in enumerate(results):
         assert list(found) == names
@@ -87,7 +84,7 @@ LINES = {"order": ("update_vector", "update_scalar"), "sum": ("(2,)", "()")}
 @pytest.mark.parametrize("case", MISMATCHES)
 def test_another_step_of_one_worker_is_an_error_on_all(case):
     count = 3 if LONG else 2
-    workers = start_workers(os.path.join(PROGRAMS, "mismatch.py"), count, case)
+    workers = start_workers(MISMATCH, count, case)
     results = wait_for_workers(workers, timeout=TIMEOUT)
     for index, result in enumerate(results):
         error = result["error"]
@@ -108,7 +105,7 @@ IN_SESSIONS = [case + ":session" for case in CASES.split()]
 
 @pytest.mark.parametrize("case", IN_SESSIONS[: None if LONG else 1])
 def test_another_graph_of_one_worker_is_an_error_on_all(case):
-    workers = start_workers(os.path.join(PROGRAMS, "mismatch.py"), 3, case)
+    workers = start_workers(MISMATCH, 3, case)
     for result in wait_for_workers(workers, timeout=TIMEOUT):
         assert "workers are at different steps" in result["error"]
         assert result["kept"]

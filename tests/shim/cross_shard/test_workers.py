@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from processes import REPOSITORY, run_program, start_workers, wait_for_workers
 
-PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "worker.py")
+PROGRAM = "cross_shard/programs/worker.py"
 STEPS = 4
 
 

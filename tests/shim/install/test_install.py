@@ -1,13 +1,12 @@
 """`install()` and `uninstall()`: every legacy path resolves, what exists is left alone."""
 
 import inspect
-import os
 
 import pytest
 from processes import run_alone, run_program
 from support import TF_VERSION as TF
 
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+PATHS, REPLACED = "install/programs/paths.py", "install/programs/replaced.py"
 
 
 def without_kept(states, when):
@@ -24,7 +23,7 @@ def expected(original):
 def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
     # Before TensorFlow is imported, which in a fork it is.
     run = run_alone if when == "before" else run_program
-    states = run(os.path.join(PROGRAMS, "paths.py"), when, "keep")
+    states = run(PATHS, when, "keep")
     originals = without_kept(states, "before" if "before" in states else "after")
     assert "ours" not in {each for pair in originals.values() for each in pair}
     assert len(originals) > 20
@@ -41,7 +40,7 @@ def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
 
 
 def test_replace_installs_ours_over_everything_and_uninstall_restores_it():
-    states = run_program(os.path.join(PROGRAMS, "paths.py"), "after", "replace")
+    states = run_program(PATHS, "after", "replace")
     for path, (attribute, imported) in states["during"].items():
         assert attribute in ("ours", "both"), path
         if path not in states["not_a_module"]:
@@ -99,7 +98,7 @@ def test_what_is_not_supplied_is_refused_with_what_is():
 
 def test_supplied_namespaces_are_found_star_imported_and_reloaded_and_nothing_lazy_is_loaded():
     name = "tensorflow.contrib.mixed_precision"
-    assert run_program(os.path.join(PROGRAMS, "finding.py")) == {
+    assert run_program("install/programs/finding.py") == {
         "lazy": [],
         "before": name,
         "after": name,
@@ -123,7 +122,7 @@ def check_imports(states):
 
 
 def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them():
-    states = run_program(os.path.join(PROGRAMS, "private.py"))
+    states = run_program("install/programs/private.py")
     for path, before in states["before"].items():
         if before.startswith("No module named"):
             assert states["during"][path] in ("ours", "both"), path
@@ -143,9 +142,6 @@ def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them(
         assert "Policy" in module
         assert "does not supply it" in name
         assert "Policy" in name
-
-
-REPLACED = os.path.join(PROGRAMS, "replaced.py")
 
 
 @pytest.fixture(scope="module")

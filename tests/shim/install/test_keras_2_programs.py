@@ -11,10 +11,9 @@ from typing import Any, Dict, List
 
 import pytest
 import tensorflow as tf
-from processes import run_alone, run_program
+from processes import SHIM, run_alone, run_program
 from support import TF_VERSION as TF
 
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 KERAS_3 = TF >= (2, 16) and hasattr(tf.keras, "Operation")
 
 KEPT = {"name": "mixed_float16", "is the one that was set": True, "is kept": True}
@@ -55,10 +54,8 @@ ENDS: Dict[str, List[Any]] = {
 
 def ends_of(program: str, *mode: str) -> Any:
     """Runs a program, after an installation if there is a mode; returns what it prints last."""
-    path = os.path.join(PROGRAMS, program)
-    if mode:
-        return run_program(os.path.join(PROGRAMS, "installed.py"), *mode, path)
-    return run_program(path)
+    path = os.path.join(SHIM, "install", "programs", program)
+    return run_program("install/programs/installed.py", *mode, path) if mode else run_program(path)
 
 
 @final
@@ -79,7 +76,7 @@ def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it
     mode: str, when: str
 ) -> None:
     run = run_alone if when == "early" else run_program
-    found = run(os.path.join(PROGRAMS, "compile_wraps.py"), mode, when)
+    found = run("install/programs/compile_wraps.py", mode, when)
     ours = KERAS_3 or mode == "replace"
     turns = {"before": False, "during": ours, "after": False, "again": ours}
     for turn, expected in turns.items():

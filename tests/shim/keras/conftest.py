@@ -16,4 +16,4 @@ def _eager() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def in_a_process() -> Any:
     """What `programs/experimental.py` gave."""
-    return processes.run_program(recorded.program("experimental.py"), timeout=600, keras=True)
+    return processes.run_program("keras/programs/experimental.py", timeout=600, keras=True)

@@ -17,7 +17,6 @@ import tensorflow as tf
 
 import tf_lossscale as tfls
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 TF = support.TF_VERSION
 eagerly = support.eager
 LOSS_SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
@@ -268,11 +267,6 @@ def is_ours(optimizer: Any) -> bool:
 def variables_of(optimizer: Any) -> List[Any]:
     """The variables of an optimizer: a property or a method."""
     return optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-
-
-def program(name: str) -> str:
-    """The path of a test program of this folder."""
-    return os.path.join(HERE, "programs", name)
 
 
 def load(*path: str) -> Dict[str, Any]:

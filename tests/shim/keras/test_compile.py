@@ -125,7 +125,7 @@ def test_graph_mode_of_tensorflow_1() -> None:
             assert float(scale) == 16.0
 
 
-PROGRAM = recorded.program("compile_again.py")
+PROGRAM = "keras/programs/compile_again.py"
 
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 has no mixed policies without its v2 layers")

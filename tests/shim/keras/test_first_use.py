@@ -7,7 +7,7 @@ import processes
 import pytest
 import recorded
 
-PROGRAM = recorded.program("first_use.py")
+PROGRAM = "keras/programs/first_use.py"
 
 
 def names() -> List[str]:

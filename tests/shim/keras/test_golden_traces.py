@@ -8,20 +8,19 @@ A trace says for each step whether the gradients are finite, and what the loss s
 are after it.
 """
 
-import os
 from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 import pytest
 import recorded
 import tensorflow as tf
+from processes import LONG
 
 tf1 = tf.compat.v1
 FILES = {"experimental": "exp.json", "final": "final.json", "keras3": "k3.json"}
 EXP_FUNCTION = "exp_function.json"  # the multipliers that give other last bits in a tf.function
 STATES = ("loss_scale", "good")
 QUICK_CASES = 2
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 STEPS = {"small": 100, "long": 400}  # the longest trace has 400
 LARGEST = float(np.finfo(np.float32).max)
 

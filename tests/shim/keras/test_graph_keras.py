@@ -10,7 +10,7 @@ import processes
 import pytest
 import recorded
 
-PROGRAM = recorded.program("graph_keras.py")
+PROGRAM = "keras/programs/graph_keras.py"
 
 KINDS: List[str] = [each.name for each in recorded.kinds() if each.name != "keras3"]
 TWO_CLASSES = recorded.TF >= (2, 11) and bool(KINDS)

@@ -192,7 +192,7 @@ PAIRS = pairs()
 @pytest.fixture(scope="module")
 def logs() -> Dict[str, Any]:
     subjects = [each for pair in PAIRS for each in pair]
-    return processes.run_program(recorded.program("hooks.py"), *subjects, timeout=1500, keras=True)
+    return processes.run_program("keras/programs/hooks.py", *subjects, timeout=1500, keras=True)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])

@@ -76,7 +76,7 @@ def counted(size: str) -> Dict[str, Any]:
         modes = ["norm"] + (list(SUMS) if recorded.TF >= (2, 5) else [])
         modes += ["refused"] if subject.kind.name == "keras3" else []
         found += [f"{subject}:{mode}" for mode in modes]
-    program = recorded.program("mirrored.py")
+    program = "keras/programs/mirrored.py"
     return processes.run_program(program, str(REPLICAS), *found, timeout=540, keras=True)
 
 

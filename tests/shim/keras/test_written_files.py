@@ -17,7 +17,7 @@ import tensorflow as tf
 
 import tf_lossscale as tfls
 
-PROGRAM = os.path.join(recorded.HERE, "load_with_original.py")
+PROGRAM = "keras/load_with_original.py"
 STEPS = 5  # one of them is `small_model.BAD_STEP`
 SAVED = {"loss_scale": 32.0, "good_steps": 2, "iterations": 5}
 NEW = {"loss_scale": 64.0, "good_steps": 0, "iterations": 0}  # an optimizer that got nothing

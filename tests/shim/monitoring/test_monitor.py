@@ -348,8 +348,7 @@ def test_graph_mode_keras():
     """In a process of its own, because Keras keeps its graph and its Session."""
     if KIND.name == "keras3":
         pytest.skip("Keras 3 has no graph mode")
-    folder = os.path.dirname(os.path.abspath(__file__))
-    assert run_program(os.path.join(folder, "programs", "graph_keras.py")) == [8, 2, 0, [1, 2]]
+    assert run_program("monitoring/programs/graph_keras.py") == [8, 2, 0, [1, 2]]
 
 
 @pytest.mark.parametrize("mode", ["eager", "function", "graph"])

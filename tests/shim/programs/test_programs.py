@@ -8,6 +8,7 @@ import os
 import re
 
 import pytest
+from processes import LONG
 
 from programs.bundle import key_of, read_programs, read_recorded
 from programs.comparison import TOLERANCES, differences
@@ -28,7 +29,6 @@ STAGES = {
         "2.3": ["shim"],
     }.get(MAJOR_MINOR, ["shim", "final3", "unsafe3"] if KERAS_3 else ["shim", "final2"]),
 }
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 EVERY = 1 if LONG else 35
 EVERY_WITH_ORIGINAL = 1 if LONG else 3  # where the original runs beside it
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from collected_runs import some_steps
+from processes import LONG
 from simulated import Run, record
 
 from tf_lossscale._recorder.record_file import RecordFile
@@ -351,7 +352,7 @@ def test_infinities_survive_the_file(tmp_path, capsys):
 
 def test_long_records_take_seconds(tmp_path, capsys):
     path = tmp_path / "long"
-    count = 1_000_000 if os.environ.get("TFLS_TEST_SIZE") == "long" else 50_000
+    count = 1_000_000 if LONG else 50_000
     with open(str(path), "w") as file:
         scale = f'{{"rule": "dynamic", "initial_scale": 8.0, "growth_steps": {2 * count}}}'
         file.write('{"tf_lossscale_record": 2}\n')

@@ -1,15 +1,11 @@
 """Recording under a `MirroredStrategy`: one row for each step of all replicas, the run the same."""
 
-import os
-
 import pytest
 import recorded
 import replicated
-from processes import run_program
+from processes import LONG, run_program
 from recordings import check_steps
 
-FIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mirrored_fit.py")
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 V1 = ["contrib-ours", "v1-ours"]
 
 
@@ -32,4 +28,4 @@ def test_each_step_of_all_replicas_is_one_row_and_the_run_is_the_same(mode):
 
 def test_fit():
     (subject,) = [each for each in recorded.ours() if each.api == "final"][-1:]
-    assert run_program(FIT, str(subject), keras=True)
+    assert run_program("recording/mirrored_fit.py", str(subject), keras=True)

@@ -1,12 +1,10 @@
 """Recording of steps that XLA compiles: what is recorded, gaps, and what is refused."""
 
-import os
-
 import pytest
 import recorded
 import replicated
 import tensorflow as tf
-from processes import run_program
+from processes import LONG, run_program
 from recordings import Recording, check_steps, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
@@ -14,7 +12,6 @@ from tf_lossscale._recording.reading import read_record
 
 tf1 = tf.compat.v1
 INF = float("inf")
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
 if recorded.TF < (2, 0):
     pytest.skip("tf.function of TensorFlow 1.15 has no jit_compile", allow_module_level=True)

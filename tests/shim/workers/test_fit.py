@@ -1,14 +1,12 @@
 """Keras models that several workers train with `fit`, as one process does on all batches."""
 
-import os
-
 import outcomes
 import processes
 import pytest
 import recorded
+from processes import LONG
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "fit.py")
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+PROGRAM = "workers/programs/fit.py"
 # Seconds, for machines under load: it takes a tenth of this.
 TIMEOUT, LONG_TIMEOUT = 540, 3600
 STEPS = 5

@@ -1,15 +1,14 @@
 """A worker is killed: the others end with an error, and a restart goes on where they were."""
 
 import json
-import os
 import time
 
 import processes
 import pytest
 import recorded
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "restart.py")
-WORKERS = 3 if os.environ.get("TFLS_TEST_SIZE") == "long" else 2
+PROGRAM = "workers/programs/restart.py"
+WORKERS = 3 if processes.LONG else 2
 DIE_AT, STEPS = 3, 5
 # Seconds: for machines under load. TensorFlow takes about 25 to notice.
 TRAINED, NOTICED = 300, 250

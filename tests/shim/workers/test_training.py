@@ -1,15 +1,13 @@
 """Several workers, real processes on loopback, train as one process does on all batches."""
 
-import os
-
 import outcomes
 import processes
 import pytest
 import recorded
+from processes import LONG
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "train.py")
+PROGRAM = "workers/programs/train.py"
 TIMEOUT = 540  # for machines under load: it takes a tenth of this
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 WRAPPERS = ["contrib", "contrib-fixed", "v1", "v1-fixed", "v1-own"]
 CROSS = ["cross", "cross-v1", "v1-cross", "contrib-cross"]
 ORIGINAL = "v1-original"

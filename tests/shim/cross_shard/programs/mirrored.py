@@ -6,10 +6,10 @@ built in the graph of SESSION, otherwise execution is eager.
 
 import functools
 import json
-import os
 import sys
 
 import numpy as np
+import processes
 import replicas
 import support
 import tensorflow as tf
@@ -391,7 +391,7 @@ def names():
         return ["mean", "crossed", "clipping crossed", "v1 around"]
     # Optimizers that make variables in their step are for graphs only.
     found = [name for name in CASES if MODE == "graph" or "assigning" not in name]
-    if os.environ.get("TFLS_TEST_SIZE") == "long":
+    if processes.LONG:
         return found
     repeated = ("mean", "clipping", "assigning", "contrib around", "v1 inside", "v1 around")
     return [name for name in found if name not in repeated]

@@ -8,7 +8,6 @@ by two on logical CPU devices.
 
 import inspect
 import json
-import os
 import sys
 from typing import Any, Callable, Dict, List, Sequence
 
@@ -16,6 +15,7 @@ import numpy as np
 import recorded
 import replicas
 import tensorflow as tf
+from processes import LONG
 
 from tf_lossscale._versions.replicas import replica_id
 
@@ -229,7 +229,6 @@ ONE_MODE = (
     *("minimize, callable", "minimize, tensor"),
 )
 QUICK = ("eager", "two, eager"), ("two, eager",)
-LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
 
 def modes(step: str) -> Sequence[str]:
