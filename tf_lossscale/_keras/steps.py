@@ -106,7 +106,16 @@ def step(
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
 
-    def apply_and_update(run: Callable[..., Any], watched: Watch) -> Any:
+    def apply_and_update(apply_all: Callable[..., Any], watched: Watch) -> Any:
+        def run() -> Any:
+            try:
+                return apply_all()
+            except BaseException:
+                # On Keras 2, the originals update the scale before they apply the gradients.
+                if tf.executing_eagerly() and optimizer._family.kind != "keras3":
+                    state.advance(finite)
+                raise
+
         _reserve_first_conditional_name()
         with watched.around():
             if methods is None:
@@ -217,7 +226,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
             replacements[name] = functools.partial(average_if_finite, name)
     with contextlib.ExitStack() as stack:
         for name, function in replacements.items():
-            stack.enter_context(overridden([optimizer], name, _constant(function)))
+            stack.enter_context(overridden([optimizer], name, lambda _, new=function: new))
         done = run()
     with tf1.control_dependencies([] if done is None else [done]):
         return tf.identity(flag.after_step())
@@ -272,10 +281,6 @@ def _is_seen_from(graphs: Iterable[Any], tensor: Any) -> bool:
     """Whether operations in the innermost of `graphs` (none in eager mode) can use a tensor."""
     own = getattr(tensor, "graph", None)  # of an eager tensor, it raises an AttributeError
     return own is None or own in graphs
-
-
-def _constant(value: Any) -> Callable[[Any], Any]:
-    return lambda _: value
 
 
 def _method(optimizer: Any, name: Optional[str]) -> Callable[..., Any]:

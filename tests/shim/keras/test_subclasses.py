@@ -5,6 +5,7 @@ give the same result. What differs on purpose is in `DIFFERENCES`, and in docs/k
 """
 
 import abc
+import contextlib
 import copy
 import os
 import pickle
@@ -148,6 +149,25 @@ def has_attributes_first(subject: Subject) -> Any:
 
     optimizer = make(Scaled, subject)
     return optimizer.note, trained(subject, optimizer)
+
+
+@program
+def wraps_an_optimizer_that_fails(subject: Subject) -> Any:
+    """The loss scale is the same afterwards, too."""
+    found = []
+    for name in (apply_name(subject), "_resource_apply_dense", "update_step"):
+
+        def fail(*args: Any, **kwargs: Any) -> Any:
+            raise KeyError
+
+        inner, (args, kwargs) = sgd(subject), arguments(subject)
+        inner.__class__ = type("Failing", (type(inner),), {name: fail})
+        optimizer, weight = subject.cls(inner, *args, **kwargs), variable(subject)
+        with contextlib.suppress(KeyError):
+            step(subject, optimizer, weight)
+        state = [weight, *subject.scale_and_counter(optimizer)]
+        found.append([recorded.number(each) for each in state])
+    return found
 
 
 def all_recorded(subject: Subject) -> Tuple[Any, List[str]]:
