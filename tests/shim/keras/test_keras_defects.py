@@ -262,6 +262,14 @@ def weights_do_not_restore_the_scale_of_an_unbuilt_optimizer(subject: Any) -> bo
     return subject.read(models[1].optimizer)[0] != 32.0
 
 
+def a_second_build_resets_the_scale(subject: Any) -> bool:
+    if subject.kind.name != "keras3":
+        return False
+    step = Step(subject, NAN)
+    step.optimizer.build([step.variable])
+    return step.read()[0] != 4
+
+
 def no_gradients_count_as_a_finite_step(subject: Any) -> bool:
     step = Step(subject)
     step.optimizer.get_unscaled_gradients([])
@@ -311,6 +319,7 @@ PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]]
     q6_keras_2_configs_cannot_be_read: (("keras3",), _always),
     q10_a_wrong_scale_is_accepted: (("keras3",), _always),
     generators_of_gradients_are_lost: (("keras3",), _always),
+    a_second_build_resets_the_scale: (("keras3",), _always),
     no_gradients_count_as_a_finite_step: (KERAS_2, lambda v: v < (2, 5)),
     weights_do_not_restore_the_scale_of_an_unbuilt_optimizer: (("keras3",), _always),
     the_first_loss_after_a_restore_has_the_initial_scale: (("keras3",), _always),
