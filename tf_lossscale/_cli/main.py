@@ -198,7 +198,7 @@ def _doctor(arguments: List[str], prog: str) -> int:
     parser = ArgumentParser(
         prog=f"{prog} doctor",
         description="Show which TensorFlow and Keras are installed, which legacy names they have, "
-        "and which the shim supplies. The exit status is 1 if TensorFlow is missing.",
+        "and which the shim supplies. The exit status is 1 if TensorFlow cannot be imported.",
     )
     parser.parse_args(arguments)
     print(f"tf-lossscale   {VERSION}")
@@ -206,11 +206,15 @@ def _doctor(arguments: List[str], prog: str) -> int:
     try:
         from tf_lossscale._versions.base import tf
         from tf_lossscale._versions.keras import keras_packages
-    except ImportError as error:
-        print("TensorFlow     none")
+    except Exception as error:  # a broken TensorFlow raises all kinds
+        if isinstance(error, MemoryError) or getattr(error, "strerror", None):
+            raise  # the machine is at fault
+        is_missing = getattr(error, "name", None) == "tensorflow"
+        print(f"TensorFlow     {'none' if is_missing else 'cannot be imported'}")
         print(f"migrate        {migration_target()}")
         sys.stdout.flush()  # if that fails, it is the only message
-        print(f"\n{error}", file=sys.stderr)
+        how = "" if is_missing else "Reinstall TensorFlow, or what the error of its import names: "
+        print(f"\n{how}{error if is_missing else repr(error)}", file=sys.stderr)
         return 1
     print(f"TensorFlow     {tf.__version__}")
     for name, version in keras_packages():

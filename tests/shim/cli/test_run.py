@@ -166,15 +166,24 @@ def test_doctor_says_what_is_there_and_what_is_supplied(capsys):
     assert "\nmigrate        " in said
 
 
-def test_doctor_without_tensorflow_says_what_to_install():
-    code = (
-        "import sys; sys.modules['tensorflow'] = None\n"
-        "from tf_lossscale._cli.main import main; sys.exit(main(['doctor']))"
-    )
-    done = python("-c", code)
+@pytest.mark.parametrize(
+    ("code", "version", "message"),
+    [
+        (None, "none", "Install it with `pip install "),
+        ("raise ImportError('no libcuda.so')", "cannot be imported", "no libcuda.so"),
+        ("import numpy; numpy.no_such", "cannot be imported", "no_such"),
+    ],
+)
+def test_doctor_without_a_tensorflow_that_works(tmp_path, code, version, message):
+    if code is not None:
+        (tmp_path / "tensorflow.py").write_text(code)
+    change = "sys.modules['tensorflow'] = None" if code is None else "sys.path[:0] = [sys.argv[1]]"
+    doctor = "from tf_lossscale._cli.main import main; sys.exit(main(['doctor']))"
+    done = python("-c", f"import sys; {change}; {doctor}", str(tmp_path))
     assert done.returncode == 1
-    assert "pip install" in done.stderr
-    assert "\nmigrate        " in done.stdout
+    assert message in done.stderr
+    assert f"\nTensorFlow     {version}\nmigrate        " in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 if sys.version_info < (3, 9):  # from there on they run; tests/codemods tests that
