@@ -226,7 +226,8 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
             replacements[name] = functools.partial(average_if_finite, name)
     with contextlib.ExitStack() as stack:
         for name, function in replacements.items():
-            stack.enter_context(overridden([optimizer], name, lambda _, new=function: new))
+            replacement = functools.partial(lambda new, _: new, function)
+            stack.enter_context(overridden([optimizer], name, replacement))
         done = run()
     with tf1.control_dependencies([] if done is None else [done]):
         return tf.identity(flag.after_step())
