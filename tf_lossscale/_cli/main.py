@@ -222,14 +222,13 @@ def _doctor(arguments: List[str], prog: str) -> int:
     print(f"migrate        {migration_target()}")
     print("\nNames in this TensorFlow, and names that `import tf_lossscale as tfls` supplies:")
     width = max(map(len, _paths.NAMESPACES)) + len("tf.")
-    for namespace in _paths.NAMESPACES:
+    for namespace, symbols in _paths.NAMESPACES.items():
         print(f"\n{'tf.' + namespace:<{width}}")
         owner: Any = tf
         for part in namespace.split("."):
             owner = getattr(owner, part, None)
         for title, is_there in (("in TensorFlow", True), ("from the shim", False)):
-            names = sorted(_paths.NAMESPACES[namespace])
-            names = [name for name in names if hasattr(owner, name) is is_there]
+            names = [name for name in sorted(symbols) if hasattr(owner, name) is is_there]
             if names:
                 print(f"  {title}    {', '.join(names)}")
     print(

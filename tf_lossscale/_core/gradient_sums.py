@@ -59,13 +59,12 @@ class StepGradients(NamedTuple):
         A `condition` that is a Python bool needs no conditional. Returns an operation or tensor to
         run; None in eager mode.
         """
-        apply_gradients = optimizer.apply_gradients
 
         def step() -> Any:
             strategy = tf.distribute.get_strategy()
             arguments = (self.pairs, global_step, name)
             with already_summed(self.already_summed_for):
-                done = call_in_replicas(strategy, apply_gradients, arguments)
+                done = call_in_replicas(strategy, optimizer.apply_gradients, arguments)
             return tf.group(*done)  # None in eager mode, where it has run already
 
         if condition is True:
@@ -143,9 +142,7 @@ def chain_of(optimizer: Any) -> List[Any]:
     waiting = [optimizer]
     while waiting:
         candidate = waiting.pop()
-        if isinstance(candidate, tf1.train.Optimizer) and not any(
-            candidate is other for other in found
-        ):
+        if isinstance(candidate, tf1.train.Optimizer) and candidate not in found:
             found.append(candidate)
             waiting.extend(vars(candidate).values())
     return found

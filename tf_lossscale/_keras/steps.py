@@ -189,8 +189,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
         pairs = list(grads_and_vars)
         values = [
             value
-            for gradient, _ in pairs
-            if gradient is not None
+            for gradient in gradients_of(pairs)
             for value in distribution.experimental_local_results(gradient)
         ]
         flag.record(all_finite(values))
@@ -257,8 +256,7 @@ class _FiniteFlag:
             if not tf.executing_eagerly() or replica_count() > 1:
                 return
             if self._optimizer not in self._variables:
-                variable = tf.compat.v2.Variable(True, trainable=False)
-                self._variables[self._optimizer] = variable
+                self._variables[self._optimizer] = tf.compat.v2.Variable(True, trainable=False)
         self._variables[self._optimizer].assign(finite)
 
     def so_far(self) -> Any:
