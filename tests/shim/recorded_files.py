@@ -41,13 +41,11 @@ def file_of(pattern):
     return files(folders(pattern)[0])[0]
 
 
-def all_files():
-    return [path for folder in folders("*/*/*") for path in files(folder)]
-
-
-def saved_models():
-    """The folders of recordings whose SavedModel is packed, if it is not small."""
-    return folders("*/*/model_*_savedmodel")
+def prefix_of(pattern, key="checkpoint_prefix"):
+    """The prefix of the checkpoint of the only recording, and what is recorded of it."""
+    (folder,) = folders(pattern)
+    expected = facts(folder)
+    return os.path.join(folder, expected[key]), expected
 
 
 def saved_model(folder, unpacked):
@@ -90,6 +88,23 @@ def save(path, values, version="V2"):
         session.run(tf1.global_variables_initializer())
         saver = tf1.train.Saver(write_version=getattr(tf1.train.SaverDef, version))
         return saver.save(session, str(path), write_meta_graph=False)
+
+
+def save_tensors(prefix, values):
+    """Saves tensors of any names and values."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        different = {id(value): value for value in values.values()}
+        constants = {key: tf.constant(value) for key, value in different.items()}
+        session.run(
+            tf.raw_ops.SaveV2(
+                prefix=prefix,
+                tensor_names=list(values),
+                shape_and_slices=[""] * len(values),
+                tensors=[constants[id(value)] for value in values.values()],
+            )
+        )
 
 
 def tensors(prefix):

@@ -12,7 +12,7 @@ import pytest
 import recorded_files
 import support
 import tensorflow as tf
-from recorded_files import CONTRIB_STATE, V1_STATE, save
+from recorded_files import CONTRIB_STATE, V1_STATE, prefix_of, save
 
 tf1 = tf.compat.v1
 # After the steps with 2, inf, 1, 1, 1, 3, from the state at the save (good steps 1), with a period
@@ -47,17 +47,11 @@ def check(session, compared, wanted):
         np.testing.assert_allclose(value, wanted[key], rtol=1e-6, atol=1e-7, err_msg=key)
 
 
-def recording(pattern):
-    (folder,) = recorded_files.folders(pattern)
-    expected = recorded_files.facts(folder)
-    return os.path.join(folder, expected["saver_prefix"]), expected
-
-
 @pytest.mark.parametrize("control_flow", ["v1", "v2"])
 @pytest.mark.parametrize("inner", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("who", sorted(support.v1_namespaces()))
 def test_contrib_to_v1(who, inner, control_flow, tmp_path, checkpoint):
-    source, expected = recording(f"1.15.5/contrib.*/exponential_{inner}_refvars")
+    source, expected = prefix_of(f"1.15.5/contrib.*/exponential_{inner}_refvars", "saver_prefix")
     before = recorded_files.bytes_of(source)
     path = str(tmp_path / "new" / "model.ckpt-7")
     flow = [] if control_flow == "v1" else ["--control-flow", "v2"]
@@ -80,7 +74,7 @@ def test_contrib_to_v1(who, inner, control_flow, tmp_path, checkpoint):
 @pytest.mark.parametrize("inner", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("who", sorted(support.contrib_namespaces()))
 def test_v1_to_contrib(who, inner, tmp_path, checkpoint):
-    source, expected = recording(f"1.15.5/v1.*/dynamic_{inner}_graph")
+    source, expected = prefix_of(f"1.15.5/v1.*/dynamic_{inner}_graph", "saver_prefix")
     path = str(tmp_path / "model")
     status, out, err = checkpoint("convert", source, path, "--to", "contrib")
     assert status == 0, err
@@ -96,7 +90,7 @@ def test_v1_to_contrib(who, inner, tmp_path, checkpoint):
 
 
 def test_there_and_back_again_is_the_same_but_for_the_bad_steps(tmp_path, checkpoint):
-    source, _ = recording("1.15.5/contrib.*/exponential_adam_refvars")
+    source, _ = prefix_of("1.15.5/contrib.*/exponential_adam_refvars", "saver_prefix")
     assert checkpoint("convert", source, tmp_path / "v1", "--to", "v1")[0] == 0
     assert checkpoint("convert", tmp_path / "v1", tmp_path / "back", "--to", "contrib")[0] == 0
     old, new = map(recorded_files.tensors, (source, tmp_path / "back"))

@@ -7,6 +7,7 @@ import pytest
 import recorded
 import recorded_files
 import tensorflow as tf
+from recorded_files import prefix_of
 from test_recorded_checkpoints import OPTIMIZERS, STATE, Training
 
 from tf_lossscale._checkpoint import plans, tensorflow_files
@@ -23,12 +24,6 @@ later_layout = pytest.mark.skipif(
 def _eager():
     with recorded.eagerly():
         yield
-
-
-def prefix_of(pattern):
-    (folder,) = recorded_files.folders(pattern)
-    expected = recorded_files.facts(folder)
-    return os.path.join(folder, expected["checkpoint_prefix"]), expected
 
 
 @later_layout

@@ -17,20 +17,6 @@ GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 DATA = ".data-00000-of-00001"
 
 
-def save(prefix, values):
-    with tf.Graph().as_default(), tf1.Session() as session:
-        different = {id(value): value for value in values.values()}
-        constants = {key: tf.constant(value) for key, value in different.items()}
-        session.run(
-            tf.raw_ops.SaveV2(
-                prefix=prefix,
-                tensor_names=list(values),
-                shape_and_slices=[""] * len(values),
-                tensors=[constants[id(value)] for value in values.values()],
-            )
-        )
-
-
 def changed(value, seeded):
     """Some bytes of a message removed, added, or changed."""
     value = bytearray(value)
@@ -66,7 +52,7 @@ def graph_of_objects(prefix, seeded):
     """A changed object graph."""
     values = recorded_files.tensors(SOURCE)
     values[GRAPH] = changed(values[GRAPH], seeded)
-    save(prefix, values)
+    recorded_files.save_tensors(prefix, values)
 
 
 def one_file(prefix, seeded):
@@ -151,7 +137,7 @@ def test_a_large_index_with_a_damaged_block(tmp_path, checkpoint, refused):
     """TensorFlow reads such an index without an error, and without the tensors of the block."""
     prefix, zero = str(tmp_path / "model"), np.float32(0)
     values = {f"layer_{number:05}_with_a_long_name/kernel": zero for number in range(10000)}
-    save(prefix, dict(values, **recorded_files.V1_STATE))
+    recorded_files.save_tensors(prefix, dict(values, **recorded_files.V1_STATE))
     assert checkpoint("inspect", prefix)[0] == 0
     size = os.path.getsize(prefix + ".index")
     with open(prefix + ".index", "rb") as file:
@@ -166,7 +152,7 @@ def test_a_large_index_with_a_damaged_block(tmp_path, checkpoint, refused):
 
 def test_a_data_file_that_never_ends(tmp_path, refused):
     prefix = str(tmp_path / "model")
-    save(prefix, recorded_files.V1_STATE)
+    recorded_files.save_tensors(prefix, recorded_files.V1_STATE)
     os.remove(prefix + DATA)
     os.mkfifo(prefix + DATA)
     refused(("inspect", prefix), "not a regular file")
@@ -176,7 +162,8 @@ def test_names_are_escaped(tmp_path, checkpoint):
     name = "\n::error ::\x1b[31m/"
     names = (name + "current_loss_scale", name + "good_steps", "\x1b[31m/loss_scale")
     prefix = str(tmp_path / "model")
-    save(prefix, dict(zip(names, (np.float32(0), np.int64(0), np.float32(0)))))
+    values = (np.float32(0), np.int64(0), np.float32(0))
+    recorded_files.save_tensors(prefix, dict(zip(names, values)))
     status, out, err = checkpoint("inspect", prefix)
     assert status == 0, err
     assert "\x1b" not in out

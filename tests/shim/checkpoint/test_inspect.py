@@ -44,7 +44,11 @@ def folder_of(path):
     return path
 
 
-@pytest.mark.parametrize("path", recorded_files.all_files(), ids=recorded_files.label)
+FILES = [path for each in recorded_files.folders("*/*/*") for path in recorded_files.files(each)]
+SAVED_MODELS = recorded_files.folders("*/*/model_*_savedmodel")
+
+
+@pytest.mark.parametrize("path", FILES, ids=recorded_files.label)
 def test_files_of_the_real_classes(path, checkpoint):
     status, out, err = checkpoint("inspect", path, "--json")
     report = json.loads(out)
@@ -69,7 +73,7 @@ def test_files_of_the_real_classes(path, checkpoint):
     assert set(dtypes.values()) == {counters}
 
 
-@pytest.mark.parametrize("folder", recorded_files.saved_models(), ids=recorded_files.label)
+@pytest.mark.parametrize("folder", SAVED_MODELS, ids=recorded_files.label)
 def test_saved_models(folder, tmp_path, checkpoint):
     dynamic = "model_dyn" in folder
     status, out, _ = checkpoint("inspect", recorded_files.saved_model(folder, tmp_path))
