@@ -128,9 +128,7 @@ def test_small_gradients_of_float16_variables(kind: recorded.Kind) -> None:
 
 
 def run(original: recorded.Subject, program: Program) -> None:
-    ours = original._replace(who="ours", api="final" if original.api == "keras3" else original.api)
-    sides = [Side(subject, program) for subject in (original, ours)]
-
+    sides = [Side(subject, program) for subject in (original, original.counterpart())]
     apart = program.mode == "apart"
     steps = [tf.function(side.step) if apart else side.step for side in sides]
 
@@ -191,8 +189,8 @@ class Side:
     def state(self, with_iterations: bool) -> List[Tuple[str, Any]]:
         scale, counter, _ = self._subject.read(self._optimizer)
         inner = getattr(self._optimizer, "inner_optimizer", None) or self._optimizer._optimizer
-        weights = inner.variables() if callable(inner.variables) else inner.variables
-        values = [(each.name, each.numpy()) for each in [self._variable, *weights]]
+        variables = [self._variable, *recorded.variables_of(inner)]
+        values = [(each.name, each.numpy()) for each in variables]
         return [
             ("scale", np.float32(scale)),
             ("counter", np.float32(counter or 0)),
