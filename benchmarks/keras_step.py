@@ -18,7 +18,7 @@ sys.path.insert(
     0,
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "shim"),
 )
-sys.path.insert(0, os.path.join(sys.path[0], "keras"))
+sys.path += importlib.import_module("processes").HELPERS
 
 import tensorflow as tf
 
