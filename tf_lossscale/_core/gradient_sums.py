@@ -72,6 +72,12 @@ class StepGradients(NamedTuple):
         if condition is False:
             done = None if watched.skipped is None else watched.skipped()
             return tf.no_op() if done is None else done
+        # Its queue runner would compute gradients for `condition` of its own, from other input.
+        if any(isinstance(link, tf1.train.SyncReplicasOptimizer) for link in chain_of(optimizer)):
+            raise ValueError(
+                "A SyncReplicasOptimizer cannot be inside of a loss-scale optimizer that skips "
+                "steps. Use a tf.distribute strategy, or a FixedLossScale."
+            )
         applied = branch(condition, step, watched.skipped)
         return None if tf.executing_eagerly() else applied
 

@@ -88,6 +88,18 @@ class TestInASession:
         step = outer.minimize(tf.reduce_sum(variable))
         assert support.trained(session, step, variable) == [0.5]
 
+    def test_sync_replicas_inside_is_an_error(self, make, session):
+        sync = tf1.train.SyncReplicasOptimizer(support.sgd(), 1)
+        opt, _ = make(sync)
+        loss = tf.reduce_sum(tf1.get_variable("v", initializer=[1.0]))
+
+        def train():
+            opt.minimize(loss, tf1.train.get_or_create_global_step())
+            session.run(sync.ready_for_local_init_op)  # with v1's original, the error is here
+
+        with pytest.raises((TypeError, ValueError)):
+            train()
+
     @pytest.mark.parametrize("where", ["cond", "while_loop"])
     def test_inside_control_flow(self, make, session, where):
         variable = tf1.get_variable("v", initializer=[8.0], use_resource=True)
