@@ -10,21 +10,21 @@ from types import ModuleType
 from typing import Any, Optional, Tuple
 
 from tf_lossscale import _namespace, _paths
-from tf_lossscale._versions.originals import Compiler, StandIn
+from tf_lossscale._versions.originals import StandIn, variable_of_compile
 
 __all__ = ["wrapper_for"]
 
 
-def wrapper_for(module: Any, compiler: Compiler, replace: bool) -> Optional[Tuple[str, StandIn]]:
+def wrapper_for(module: Any, replace: bool) -> Optional[Tuple[str, StandIn]]:
     """Returns what `compile` names in a module of Keras, and what is to stand there instead.
 
     None if nothing is to change. With `replace`, our class is at the public path where Keras has
     one, too.
     """
-    name = compiler.attribute_of(module)
+    name = variable_of_compile(module)
     value = getattr(module, name, None)
     # Otherwise only those of models with an experimental policy of ours, which says how to scale.
-    always = replace or compiler.keras_3
+    always = replace or name == "LossScaleOptimizer"
     if isinstance(value, StandIn):
         if value.always >= always:
             return None

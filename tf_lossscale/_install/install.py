@@ -241,7 +241,7 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
     A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
     """
     if module_name in COMPILERS:
-        wrapper = wrapper_for(module, COMPILERS[module_name], record.replace)
+        wrapper = wrapper_for(module, record.replace)
         if wrapper is not None:
             record.bind(module, *wrapper)
         return

@@ -3,8 +3,7 @@
 import sys
 from typing import Any, Iterator
 
-from tf_lossscale._versions.base import first_module, has, tf, tf1
-from tf_lossscale._versions.releases import Since
+from tf_lossscale._versions.base import first_module, tf, tf1
 
 __all__ = [
     "call_round_by_round",
@@ -170,7 +169,7 @@ def mixed_policy_is_set() -> bool:
     """
     is_set = _is_set("is_using_mixed_precision_policy", "using_mixed_precision_policy")
     policies = []
-    if not has(Since.MIXED_POLICY_SETS_FLAG):
+    if not (_HAS_FUNCTIONS or hasattr(_rewrite, "using_mixed_precision_policy")):
         policies.append(tf.keras.mixed_precision.experimental.global_policy())
     keras_3: Any = getattr(sys.modules.get("keras"), "mixed_precision", None)
     if hasattr(keras_3, "dtype_policy"):

@@ -14,7 +14,6 @@ __all__ = [
     "COMPILERS",
     "CONTRIB_MODULES",
     "RECORDED_CLASSES",
-    "Compiler",
     "Recorded",
     "StandIn",
     "attribute_dicts",
@@ -24,7 +23,10 @@ __all__ = [
     "original",
     "replaced",
     "tf_keras_is_in_use",
+    "variable_of_compile",
 ]
+
+_ROOTS = ("tensorflow", "tensorflow_core")  # in TensorFlow 1.15, both are names of the package
 
 API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow._api.v1", ""),
@@ -96,11 +98,11 @@ def original(namespace: Any, name: str) -> Optional[Any]:
 # TensorFlow 1.15 has `tf.contrib`. It is looked up here and never imported: an import takes seconds
 # and logs warnings, and a program on the shim may not need it.
 CONTRIB_MODULES = tuple(
-    f"{package}.contrib.mixed_precision.python.{module}"
-    for package in ("tensorflow", "tensorflow_core")
+    f"{root}.contrib.mixed_precision.python.{module}"
+    for root in _ROOTS
     for module in ("loss_scale_manager", "loss_scale_optimizer")
 )
-"""The modules that define the classes, under both names of the package."""
+"""The modules that define the classes."""
 
 
 def loaded_contrib_class(name: str) -> Optional[Any]:
@@ -116,31 +118,18 @@ def loaded_contrib_class(name: str) -> Optional[Any]:
 
 # `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself
 # or within the module that defines it. Keras has no public way to choose another class.
-class Compiler(NamedTuple):
-    """A module that defines `compile`."""
-
-    attribute: str  # the name of its global variable
-    keras_3: bool = False  # whether it is of Keras 3, whose own class lacks the methods of Keras 2
-    older: Optional[str] = None  # in TensorFlow 1.15, where the module is called the same
-
-    def attribute_of(self, module: Any) -> str:
-        has_older = self.older is not None and hasattr(module, self.older)
-        return str(self.older) if has_older else self.attribute
-
-
-COMPILERS: Dict[str, Compiler] = {
-    "keras.src.trainers.trainer": Compiler("LossScaleOptimizer", keras_3=True),
-    "keras.engine.training": Compiler("lso"),
-    "keras.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "keras.src.engine.training": Compiler("lso"),
-    "keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tf_keras.src.engine.training": Compiler("lso"),
-    "tf_keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tensorflow.python.keras.engine.training": Compiler("lso", older="loss_scale_optimizer"),
-    "tensorflow.python.keras.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tensorflow_core.python.keras.engine.training": Compiler("loss_scale_optimizer"),
-}
+COMPILERS = frozenset(
+    f"{top}.engine.{module}"
+    for top in ("keras", "keras.src", "tf_keras.src", *(f"{root}.python.keras" for root in _ROOTS))
+    for module in ("training", "training_v1")
+) | {"keras.src.trainers.trainer"}
 """The modules that define `compile`, in all versions."""
+
+
+def variable_of_compile(module: Any) -> str:
+    """Returns the name of that variable; it is `LossScaleOptimizer` in Keras 3 only."""
+    names = ("LossScaleOptimizer", "lso", "loss_scale_optimizer")
+    return next((name for name in names if hasattr(module, name)), "")
 
 
 class StandIn:
@@ -160,9 +149,8 @@ class StandIn:
 def compile_uses_policies() -> bool:
     """Returns whether `compile` of a loaded Keras uses the loss scales of our policies."""
     return any(
-        isinstance(getattr(module, compiler.attribute_of(module), None), StandIn)
-        for name, compiler in COMPILERS.items()
-        for module in (sys.modules.get(name),)
+        isinstance(getattr(module, variable_of_compile(module), None), StandIn)
+        for module in map(sys.modules.get, COMPILERS)
     )
 
 

@@ -108,80 +108,62 @@ class Since:
     `hasattr`, to a row here: it also holds for releases that have a fix from a later one.
     """
 
-    DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP = (2, 2)
-    """`PerReplica` and `Mirrored` are made from the values alone."""
-
+    # `compile` no longer compares the loss scale of an optimizer with that of the policy.
     COMPILE_LEAVES_LOSS_SCALE = (2, 2)
-    """`compile` no longer compares the loss scale of an optimizer with that of the policy."""
-
+    # The loss-scale optimizer of Keras raises an error under strategies that it cannot support.
     KERAS_REFUSES_STRATEGIES = (2, 2)
-    """The loss-scale optimizer of Keras raises an error under strategies that it cannot support."""
-
+    # `OptimizerV2.apply_gradients` can be told that the gradients are sums over the replicas.
     LEGACY_ACCEPTS_SUMS = (2, 2)
-    """`OptimizerV2.apply_gradients` can be told that the gradients are sums over the replicas."""
 
+    # The loss-scale optimizer is saved as one object with the inner optimizer. Before, the inner
+    # optimizer is its child, and the original can only restore that layout.
     LEGACY_SAVES_ONE_OBJECT = (2, 3)
-    """The loss-scale optimizer is saved as one object with the inner optimizer. Before, the inner
-    optimizer is its child, and the original can only restore that layout."""
-
-    MIXED_POLICY_SETS_FLAG = (2, 3)
-    """Setting a mixed policy of Keras 2 sets a flag in TensorFlow, for the graph rewrite."""
-
+    # The seed of an operation depends on the random operations before it, not on all of them.
     SEEDS_COUNT_RANDOM_OPERATIONS = (2, 3)
-    """The seed of an operation depends on the random operations before it, not on all of them."""
 
+    # The key of a collective can be a tensor. Before, it is fixed while tracing, and the
+    # collective is for tensors of one shape.
     COLLECTIVES_HAVE_KEYS_AT_RUN_TIME = (2, 4)
-    """The key of a collective can be a tensor. Before, it is fixed while tracing, and the
-    collective is for tensors of one shape."""
-
+    # Each experimental loss-scale optimizer has its own variables. Before, it uses those of the
+    # `DynamicLossScale` that it is given. The class last exists in 2.8.
     EXPERIMENTAL_HAS_OWN_LOSS_SCALE = (2, 4)
-    """Each experimental loss-scale optimizer has its own variables. Before, it uses those of the
-    `DynamicLossScale` that it is given. The class last exists in 2.8."""
-
+    # `fit` leaves the sum over the replicas to the optimizer. In 2.2 and 2.3 it adds the gradients
+    # up itself.
     FIT_LEAVES_SUM = (2, 4)
-    """`fit` leaves the sum over the replicas to the optimizer. In 2.2 and 2.3 it adds the gradients
-    up itself."""
-
+    # `OptimizerV2._aggregate_gradients` returns pairs. Before, it returns the gradients alone.
     LEGACY_AGGREGATES_PAIRS = (2, 4)
-    """`OptimizerV2._aggregate_gradients` returns pairs. Before, it returns the gradients alone."""
-
+    # `OptimizerV2.apply_gradients` clips. Before, only `minimize` does.
     LEGACY_CLIPS_WHEN_APPLIED = (2, 4)
-    """`OptimizerV2.apply_gradients` clips. Before, only `minimize` does."""
-
+    # `OptimizerV2._compute_gradients` takes a tape.
     LEGACY_COMPUTES_WITH_TAPE = (2, 4)
-    """`OptimizerV2._compute_gradients` takes a tape."""
 
+    # `CollectiveReduceV2` has the argument `ordering_token`.
     COLLECTIVES_HAVE_ORDERING_TOKEN = (2, 5)
-    """`CollectiveReduceV2` has the argument `ordering_token`."""
-
+    # The loss-scale optimizer adds gradients up before it tests them, and passes
+    # `experimental_aggregate_gradients=False` to the inner optimizer.
     LEGACY_AGGREGATES_FIRST = (2, 5)
-    """The loss-scale optimizer adds gradients up before it tests them, and passes
-    `experimental_aggregate_gradients=False` to the inner optimizer."""
-
+    # `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
+    # Before, it numbers its sums while tracing, so the workers would wait for each other forever.
     STRATEGY_SURVIVES_RETRACING = (2, 5)
-    """`MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
-    Before, it numbers its sums while tracing, so the workers would wait for each other forever."""
-
+    # `MultiWorkerMirroredStrategy` keeps the tensors that it sums in a graph. Before, Grappler's
+    # scoped allocator can write the sums over them, and code that reads them later gets the sums.
     SUMMANDS_ARE_KEPT = (2, 5)
-    """`MultiWorkerMirroredStrategy` keeps the tensors that it sums in a graph. Before, Grappler's
-    scoped allocator can write the sums over them, and code that reads them later gets the sums."""
 
+    # `tf.keras` is the package keras, or tf-keras. Before, it is a part of TensorFlow.
     KERAS_IS_A_PACKAGE = (2, 6)
-    """`tf.keras` is the package keras, or tf-keras. Before, it is a part of TensorFlow."""
-
+    # Keras 2 refuses to wrap one optimizer twice. Keras 3 never does.
     KERAS_MARKS_WRAPPED = (2, 6)
-    """Keras 2 refuses to wrap one optimizer twice. Keras 3 never does."""
 
+    # `from_config` of the final class gives a subclass the inner optimizer by position. Before, it
+    # gives it by name.
     FROM_CONFIG_PASSES_POSITION = (2, 9)
-    """`from_config` of the final class gives a subclass the inner optimizer by position. Before, it
-    gives it by name."""
 
+    # `OptimizerV2.apply_gradients`, or its override, gets the name of the step by keyword. Before,
+    # it gets it by position.
     LEGACY_GETS_NAME_BY_KEYWORD = (2, 10)
-    """`OptimizerV2.apply_gradients`, or its override, gets the name of the step by keyword. Before,
-    it gets it by position."""
 
+    # Model files contain the module of the optimizer's class, and its registered name.
     FILES_NAME_MODULES = (2, 12)
-    """Model files contain the module of the optimizer's class, and its registered name."""
 
+    # The package keras has all of the API. Before, it leaves out a part that `tf.keras` has.
     KERAS_PACKAGE_IS_COMPLETE = (2, 16)
-    """The package keras has all of the API. Before, it leaves out a part that `tf.keras` has."""

@@ -191,9 +191,8 @@ def per_replica(like: Any, copies: Sequence[Any]) -> Any:
 
 
 def _distributed(cls: Any, like: Any, copies: Sequence[Any]) -> Any:
-    if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
-        return cls(tuple(copies))
-    return cls(like.device_map, tuple(copies))
+    device_map = [like.device_map] if hasattr(type(like), "device_map") else []  # up to 2.1
+    return cls(*device_map, tuple(copies))
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
