@@ -10,8 +10,8 @@ branch that other steps do not run. The one special case is float16 on CPUs. XLA
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
-from tf_lossscale._core.steps import unnoticed, variable_name
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
+from tf_lossscale._versions.watching import unnoticed, variable_name
 
 __all__ = [
     "BadGradients",

@@ -5,6 +5,7 @@ this module. Without a watcher, a step gets no operation and no call.
 """
 
 import contextlib
+import functools
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
@@ -13,7 +14,7 @@ from tf_lossscale._core.replicas import merge
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
-from tf_lossscale._versions.watching import RawVariable, without_changing_seeds
+from tf_lossscale._versions.watching import RawVariable, unnoticed
 
 __all__ = [
     "Step",
@@ -24,9 +25,6 @@ __all__ = [
     "initialized",
     "is_watched",
     "report_loss",
-    "unnoticed",
-    "unwatch_all",
-    "variable_name",
     "watch",
     "watch_all",
     "watch_step",
@@ -55,11 +53,8 @@ class WatchedStep:
     """What a watcher adds to one step."""
 
     before: Sequence[Any] = ()  # the tensors that the step waits for, in a graph
-
-    @property
-    def skipped(self) -> Optional[Callable[[], Any]]:
-        """What runs in a skipped step, and returns an operation, None in eager mode; or None."""
-        return None
+    # What runs in a skipped step, if anything does. It returns an operation, None in eager mode.
+    skipped: Optional[Callable[[], Any]] = None
 
     def finished(self, operation: Any, applied: Any) -> Any:
         """Runs after every step that did not fail: after `operation`, None in eager mode.
@@ -129,13 +124,10 @@ def watcher_of(optimizer: Any) -> Optional[Watcher]:
     return _of_one.get(optimizer) if _of_one else None
 
 
-def watch_all(watcher: Watcher) -> None:
-    """Sets a watcher of the steps of all our optimizers, until `unwatch_all`."""
+def watch_all(watcher: Watcher) -> Callable[[], None]:
+    """Sets a watcher of the steps of all our optimizers; returns what ends this."""
     _of_all.append(watcher)
-
-
-def unwatch_all(watcher: Watcher) -> None:
-    _of_all.remove(watcher)
+    return functools.partial(_of_all.remove, watcher)
 
 
 def is_watched(optimizer: Any) -> bool:
@@ -198,19 +190,6 @@ def watch_unconditional(
     return merge(begin, list(gradients))
 
 
-@contextlib.contextmanager
-def unnoticed(scope: str) -> Iterator[None]:
-    """Keeps the operations within the block from changing names and random numbers of others.
-
-    Their scope has a slash at its end, which makes it an absolute name.
-    """
-    if tf.executing_eagerly():
-        yield
-        return
-    with without_changing_seeds(), tf1.name_scope(scope):
-        yield
-
-
 def initialized(*variables: RawVariable) -> List[Any]:
     """Returns what the operations of a step that use a watcher's variables depend on.
 
@@ -226,14 +205,6 @@ def initialized(*variables: RawVariable) -> List[Any]:
         return tf.group(*[each.initialize() for each in variables])
 
     return [gate(variables[0].is_initialized(), initialize)]
-
-
-def variable_name(variable: Any) -> str:
-    """Returns the name of a variable, in Keras 3 with the names of its layers."""
-    # Not `hasattr(variable, ...)`, which a distributed variable looks up in one copy of it: that
-    # creates operations.
-    name = variable.path if hasattr(type(variable), "path") else variable.name
-    return str(name).split(":")[0]
 
 
 def _note_unwatched(optimizer: Any) -> None:

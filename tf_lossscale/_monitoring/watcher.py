@@ -2,26 +2,19 @@
 
 import dataclasses
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.same_class import is_our, loss_scale_class
-from tf_lossscale._core.steps import (
-    Step,
-    WatchedStep,
-    Watcher,
-    initialized,
-    unnoticed,
-    variable_name,
-)
+from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._v1.contrib import LossScaleOptimizer
 from tf_lossscale._v1.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_eager_mode, in_xla_context, outermost_graph
-from tf_lossscale._versions.watching import RawVariable
+from tf_lossscale._versions.watching import RawVariable, unnoticed, variable_name
 
 __all__ = ["Reading", "StepCounter", "check", "has_minimum", "name_of"]
 
@@ -181,11 +174,7 @@ class _CountedStep(WatchedStep):
     _step: Step
     _ready: Sequence[Any]
 
-    @property
-    def skipped(self) -> Callable[[], Any]:
-        return self._count_skip
-
-    def _count_skip(self) -> Any:
+    def skipped(self) -> Any:
         """Counts a skipped step, before `finished` counts it as a step."""
         first = self._counter.number_of(self._step.variables)
         with unnoticed(_SCOPE), tf1.control_dependencies(self._ready):

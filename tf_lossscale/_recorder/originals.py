@@ -13,7 +13,7 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import merge, replica_count
-from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss, unnoticed
+from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
 from tf_lossscale._recorder.recorder import (
     SCOPE,
@@ -27,7 +27,7 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
 from tf_lossscale._versions.originals import RECORDED_CLASSES, Recorded
-from tf_lossscale._versions.watching import add_control_input, runs_stateful_operations
+from tf_lossscale._versions.watching import unnoticed
 
 __all__ = ["Originals"]
 
@@ -210,8 +210,9 @@ class _MarkedStepInGraph(WatchedStep):
             return
         operation = None if result is None else getattr(result, "op", result)
         if isinstance(operation, tf.Operation) and operation.graph is marked.graph:
-            add_control_input(operation, marked)
-        elif not runs_stateful_operations(marked.graph):
+            operation._add_control_input(marked)  # even if it was created earlier
+        elif not getattr(marked.graph, "_add_control_dependencies", False):
+            # Not a function, which runs stateful operations in any case.
             self._steps.application_is_known = False
 
     def finished(self, operation: Any, applied: Any) -> None:

@@ -14,15 +14,7 @@ import numpy as np
 
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.steps import (
-    Step,
-    WatchedStep,
-    Watcher,
-    built_unwatched,
-    unnoticed,
-    unwatch_all,
-    watch_all,
-)
+from tf_lossscale._core.steps import Step, WatchedStep, Watcher, built_unwatched, watch_all
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
@@ -36,7 +28,7 @@ from tf_lossscale._versions.keras_optimizers import (
     overrides,
 )
 from tf_lossscale._versions.replicas import in_tpu_replication
-from tf_lossscale._versions.watching import remote_target
+from tf_lossscale._versions.watching import remote_target, unnoticed
 
 __all__ = [
     "SCOPE",
@@ -115,7 +107,7 @@ class Recorder(Watcher):
             {owner: (cls, _state_of(owner)) for owner, cls in built_unwatched().items()}
         )
         self._graphs: MutableSet[Any] = weakref.WeakSet()
-        watch_all(self)
+        self._unwatch = watch_all(self)
 
     def loss(self, optimizer: Any, loss: Any) -> None:
         self._losses.setdefault(optimizer, Losses()).note(optimizer, loss)
@@ -179,7 +171,7 @@ class Recorder(Watcher):
 
     def close(self) -> None:
         """Adds the last steps to the record, and what is missing in it to its complaints."""
-        unwatch_all(self)
+        self._unwatch()
         self._reader.close()
         for owner, (cls, before) in list(self._earlier.items()):
             steps = STEPS.get(owner)

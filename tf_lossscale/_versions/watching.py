@@ -20,14 +20,13 @@ from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "RawVariable",
-    "add_control_input",
     "after_each_call",
     "before_sessions",
     "remote_target",
-    "runs_stateful_operations",
     "seed_tensorflow",
     "settings_of",
-    "without_changing_seeds",
+    "unnoticed",
+    "variable_name",
 ]
 
 _counter = itertools.count(1)
@@ -97,13 +96,21 @@ _UNCOUNTED = "_tfls_uncounted_operations"
 
 
 @contextlib.contextmanager
-def without_changing_seeds() -> Iterator[None]:
-    """Keeps the operations created within the block from changing the seeds of later ones.
+def unnoticed(scope: str) -> Iterator[None]:
+    """Keeps the operations within the block from changing names and random numbers of others.
 
-    Where seeds count all operations, one that only watches a program would change its random
-    numbers.
+    Their scope has a slash at its end, which makes it an absolute name.
     """
-    if has(Since.SEEDS_COUNT_RANDOM_OPERATIONS) or tf.executing_eagerly():
+    if tf.executing_eagerly():
+        yield
+        return
+    with tf1.name_scope(scope), _without_changing_seeds():
+        yield
+
+
+@contextlib.contextmanager
+def _without_changing_seeds() -> Iterator[None]:
+    if has(Since.SEEDS_COUNT_RANDOM_OPERATIONS):
         yield
         return
     # TensorFlow takes the seeds from this private property, and uses it for nothing else.
@@ -148,14 +155,12 @@ def seed_tensorflow(seed: int) -> None:
     )
 
 
-def add_control_input(operation: Any, before: Any) -> None:
-    """Makes an operation of a graph wait for another one, even one that was created later."""
-    operation._add_control_input(before)
-
-
-def runs_stateful_operations(graph: Any) -> bool:
-    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
-    return bool(getattr(graph, "_add_control_dependencies", False))
+def variable_name(variable: Any) -> str:
+    """Returns the name of a variable, in Keras 3 with the names of its layers."""
+    # Not `hasattr(variable, ...)`, which a distributed variable looks up in one copy of it: that
+    # creates operations.
+    name = variable.path if hasattr(type(variable), "path") else variable.name
+    return str(name).split(":")[0]
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
