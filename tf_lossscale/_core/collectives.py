@@ -35,23 +35,9 @@ from tf_lossscale._core.shards import (
     this_call,
     workers_are_checked,
 )
+from tf_lossscale._versions import graphs, replicas
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
-from tf_lossscale._versions.graphs import (
-    call_round_by_round,
-    current_loop,
-    in_control_flow,
-    in_loop_of_session,
-    outermost_graph,
-)
 from tf_lossscale._versions.releases import Since
-from tf_lossscale._versions.replicas import (
-    advance,
-    collective_reduce,
-    host_of,
-    local_replica_started_eagerly,
-    per_replica,
-    replicas_of_workers_before,
-)
 
 __all__ = ["check_between_workers", "collective_sums", "sum_over_workers"]
 
@@ -80,7 +66,7 @@ def collective_sums(
     if tf.executing_eagerly() or _sessions_could_prune():
         totals = _together(carried, shards, step, call)
     else:
-        if local_replica_started_eagerly() and len(shards.devices) > 1:
+        if replicas.local_replica_started_eagerly() and len(shards.devices) > 1:
             raise NotImplementedError(
                 "A sum over replicas is inside a tf.function that the replicas run one after the "
                 "other, so they would wait for each other forever. Put a tf.function around "
@@ -113,7 +99,7 @@ def _sessions_could_prune() -> bool:
     graph = tf1.get_default_graph()
     return (
         not hasattr(graph, "outer_graph")  # a function runs all its collectives
-        and not in_control_flow(graph)  # inside it, replicas cannot be merged
+        and not graphs.in_control_flow(graph)  # inside it, replicas cannot be merged
         and not tf.distribute.in_cross_replica_context()
         and len(tf.distribute.get_strategy().extended.worker_devices) > 1
     )
@@ -130,7 +116,7 @@ def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call:
 
         totals = _function(shards, call)(by_replica(values), by_replica(step))
         return [
-            per_replica(value, [each[number] for each in totals])
+            replicas.per_replica(value, [each[number] for each in totals])
             if len(strategy.experimental_local_results(value)) == count > 1
             else totals[0][number]
             for number, value in enumerate(values)
@@ -145,7 +131,7 @@ _functions: Dict[Tuple[Any, ...], Any] = {}
 
 def _function(shards: Shards, call: Call) -> Any:
     """Returns a function that takes the values and steps of all replicas of this process."""
-    first = replicas_of_workers_before(shards.strategy)
+    first = replicas.replicas_of_workers_before(shards.strategy)
 
     def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:
         totals = [
@@ -172,7 +158,7 @@ def _reduce_all(
         sums = [_reduce(value, shards, call) for value in values]
         return sums or [_check_in_session(shards, call)]
     if len(shards.devices) > 1:
-        next_keys(shards, current_loop(), 0)  # only to check that the loop is the same
+        next_keys(shards, graphs.current_loop(), 0)  # only to check that the loop is the same
     return _sum_together(step, values, shards)
 
 
@@ -181,7 +167,7 @@ def _sum_together(step: Step, values: Sequence[Any], shards: Shards) -> List[Any
     # On the member's own device, even if the surrounding code sets another: two members on one
     # device would wait for each other.
     with tf1.device(None), tf1.device(shards.device):
-        with tf.control_dependencies([advance(shards.device)]):
+        with tf.control_dependencies([replicas.advance(shards.device)]):
             results = [check_between_workers(step, values, shards, CHECK_KEY)]
         if values:
             with tf.control_dependencies(results):
@@ -189,12 +175,14 @@ def _sum_together(step: Step, values: Sequence[Any], shards: Shards) -> List[Any
                     _sum(value, shards, _sum_key(value, position, shards))
                     for position, value in enumerate(values)
                 ]
-        with tf.control_dependencies(results), tf.control_dependencies([advance(shards.device)]):
+        with tf.control_dependencies(results), tf.control_dependencies(
+            [replicas.advance(shards.device)]
+        ):
             return [tf.identity(result) for result in results]
 
 
 def _check_in_session(shards: Shards, call: Call) -> Any:
-    loop = current_loop() if len(shards.devices) > 1 else None
+    loop = graphs.current_loop() if len(shards.devices) > 1 else None
     key = next_keys(shards, loop)[-1]
     with tf1.device(None), tf1.device(shards.device):
         return check_between_workers(step_of(call, shards.groups, []), [], shards, key)
@@ -202,8 +190,8 @@ def _check_in_session(shards: Shards, call: Call) -> Any:
 
 def _reduce(value: Any, shards: Shards, call: Call) -> Any:
     several = len(shards.devices) > 1
-    apart = several and in_loop_of_session()
-    loop = current_loop() if several and not apart else None
+    apart = several and graphs.in_loop_of_session()
+    loop = graphs.current_loop() if several and not apart else None
     keys = next_keys(shards, loop)
 
     def reduce(x: Any) -> Any:
@@ -217,7 +205,7 @@ def _reduce(value: Any, shards: Shards, call: Call) -> Any:
 
     if apart:
         with tf1.device(None), tf1.device(shards.device):
-            return call_round_by_round(reduce, value)
+            return graphs.call_round_by_round(reduce, value)
     total = reduce(value)
     if loop is not None:
         # The next round of a function's loop must wait. Rounds overlap unless a tensor prevents it,
@@ -235,7 +223,7 @@ def _sum(value: Any, shards: Shards, key: Any) -> Any:
     # inputs up to 2.4.
     with tf1.name_scope(None, "replica_sum"):
         members = list(shards.groups[shards.group])
-        return collective_reduce(value, len(members), group_key(shards, members), key)
+        return replicas.collective_reduce(value, len(members), group_key(shards, members), key)
 
 
 # Seconds for which a replica in a Session waits before it fails. The others see the mismatch within
@@ -267,10 +255,10 @@ def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key
         row = tf.concat([step.row, [float(traced)]], axis=0)
         own = tf.expand_dims(tf.one_hot(shards.replica, shards.number), 1) * tf.expand_dims(row, 0)
         everybody = group_key(shards, list(range(shards.number)))
-        rows = collective_reduce(own, shards.number, everybody, key)
+        rows = replicas.collective_reduce(own, shards.number, everybody, key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
-        with tf1.device(host_of(shards.device)):
-            waited = [] if outermost_graph() is None else [_wait_unless(same)]
+        with tf1.device(replicas.host_of(shards.device)):
+            waited = [] if graphs.outermost_graph() is None else [_wait_unless(same)]
             with tf.control_dependencies(waited):
                 check = tf.raw_ops.Assert(
                     condition=same,

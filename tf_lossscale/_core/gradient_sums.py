@@ -9,15 +9,9 @@ may read its gradients again: for their norm, or for a second optimizer.
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import (
-    all_workers_agree,
-    call_in_replicas,
-    copy_of,
-    merge,
-    summed_to_test,
-)
 from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
@@ -49,7 +43,7 @@ class StepGradients(NamedTuple):
     def all_finite(self) -> Any:
         """Returns a bool tensor of shape `[]`, equal on all workers: whether all are finite."""
         finite = all_finite([tensor for values in self.tested for tensor in values])
-        return all_workers_agree(finite) if self.workers_may_differ else finite
+        return replicas.all_workers_agree(finite) if self.workers_may_differ else finite
 
     def apply_if(
         self, condition: Any, optimizer: Any, global_step: Any, name: Optional[str], watched: Watch
@@ -64,7 +58,7 @@ class StepGradients(NamedTuple):
             strategy = tf.distribute.get_strategy()
             arguments = (self.pairs, global_step, name)
             with already_summed(self.already_summed_for):
-                done = call_in_replicas(strategy, optimizer.apply_gradients, arguments)
+                done = replicas.call_in_replicas(strategy, optimizer.apply_gradients, arguments)
             return tf.group(*done)  # None in eager mode, where it has run already
 
         if condition is True:
@@ -97,7 +91,7 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
         return StepGradients(pairs, _local(strategy, gradients), workers_may_differ=True)
     if not leaves_sum_to_tensorflow(optimizer):
         # This optimizer needs the gradients of each replica.
-        tested = _local(strategy, summed_to_test(strategy, gradients))
+        tested = _local(strategy, replicas.summed_to_test(strategy, gradients))
         return StepGradients(pairs, tested, are_applied=False)
     pairs = _sum(strategy, pairs)
     tested = _local(strategy, gradients_of(pairs))
@@ -116,7 +110,7 @@ def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
     variables = [variable for gradient, variable in pairs if gradient is not None]
 
     def describe(strategy: Any, gradients: Any) -> Step:
-        sums = _local(strategy, summed_to_test(strategy, gradients))
+        sums = _local(strategy, replicas.summed_to_test(strategy, gradients))
         return Step(wrapper, variables, sums, leaves_sum_to_tensorflow(optimizer))
 
     return watch_unconditional(wrapper, gradients_of(pairs), describe)
@@ -125,7 +119,7 @@ def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
 @do_not_convert
 def sums_for_replica(pairs: Pairs) -> List[Any]:
     """Returns the gradients of `pairs` summed over all replicas, in a replica context."""
-    return list(merge(lambda strategy, pairs: gradients_of(_sum(strategy, pairs)), pairs))
+    return list(replicas.merge(lambda strategy, pairs: gradients_of(_sum(strategy, pairs)), pairs))
 
 
 def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
@@ -171,7 +165,7 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
             alike.setdefault(dtype, []).append(index)
     result = list(pairs)
     if not has(Since.SUMMANDS_ARE_KEPT) and has_several_workers(strategy):
-        pairs = with_gradients(pairs, map(copy_of, gradients_of(pairs)))
+        pairs = with_gradients(pairs, map(replicas.copy_of, gradients_of(pairs)))
     for indices in alike.values():
         # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be
         # merged with collectives that depend on them. One call for each dtype, because values

@@ -22,14 +22,9 @@ import zlib
 from types import FrameType
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
-from tf_lossscale._versions.replicas import (
-    graph_of_all_replicas,
-    in_tpu_replication,
-    replica_id,
-    tpu_shards,
-)
 
 __all__ = [
     "CHECK_KEY",
@@ -76,7 +71,7 @@ class Shards(NamedTuple):
 
 def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
     """Returns the shards of the current step; one, with a warning, if their number is not set."""
-    number = tpu_shards()
+    number = replicas.tpu_shards()
     if number is None and tf.distribute.has_strategy():
         strategy = tf.distribute.get_strategy()
         number = int(strategy.num_replicas_in_sync)
@@ -89,14 +84,14 @@ def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
                 "(`strategy.experimental_run_v2` in TensorFlow 1.15) runs on each replica."
             )
         groups = groups_of(group_assignment, number)
-        return Shards(number, groups, strategy=strategy, replica=replica_id())
+        return Shards(number, groups, strategy=strategy, replica=replicas.replica_id())
     if number is None:
         tf1.logging.warning(
             "%s should be used within a tpu_shard_context, but got unset number_of_shards. "
             "Assuming 1.",
             who,
         )
-        if not in_tpu_replication():
+        if not replicas.in_tpu_replication():
             return Shards(1, groups_of(group_assignment, 1))
     number = number or 1
     return Shards(number, group_assignment or [list(range(number))], tpu=True)
@@ -255,7 +250,7 @@ def next_keys(shards: Shards, loop: Any, count: Optional[int] = None) -> List[in
     """
     count = len(shards.groups) + 1 if count is None else count
     with _lock:
-        table = _tables.setdefault(graph_of_all_replicas(), _Table({}, {}, {}))
+        table = _tables.setdefault(replicas.graph_of_all_replicas(), _Table({}, {}, {}))
         number = table.built.get(shards.replica, 0)
         table.built[shards.replica] = number + 1
         if table.loops.setdefault(number, loop) is not loop:

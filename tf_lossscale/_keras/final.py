@@ -20,13 +20,8 @@ from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
 from tf_lossscale._keras.wrapper import LossScaleWrapper
+from tf_lossscale._versions import files
 from tf_lossscale._versions.base import do_not_convert
-from tf_lossscale._versions.files import (
-    register_loss_scale_optimizer,
-    serialize_as,
-    share_registration,
-    unregister_loss_scale_optimizer,
-)
 from tf_lossscale._versions.keras import (
     KERAS_PACKAGES,
     KerasFamily,
@@ -173,10 +168,10 @@ def _derived(public: Any, family: KerasFamily) -> Any:
     if public._family != family:
         _dispatch_unbound_calls(LossScaleOptimizer)
     if is_ours:
-        register_loss_scale_optimizer(family.package, LossScaleOptimizer)
-        serialize_as(family, cls, name)
+        files.register_loss_scale_optimizer(family.package, LossScaleOptimizer)
+        files.serialize_as(family, cls, name)
     else:
-        share_registration(family.keras, public, cls)
+        files.share_registration(family.keras, public, cls)
     return cls
 
 
@@ -209,7 +204,7 @@ def serialized_like_the_installed(cls: Any) -> Any:
     family: KerasFamily = cls._family
     if family.kind != "new":  # for "new", instances have a derived class, as in Keras itself
         cls.__name__ = family.installed_name(cls.role)
-        serialize_as(family, cls, cls.__name__)
+        files.serialize_as(family, cls, cls.__name__)
     elif cls.role == "final":
         _dispatch_unbound_calls(cls)
     return cls
@@ -301,15 +296,15 @@ class _Registration(Subscriber):
 
     def imported(self, name: str, module: Any) -> None:
         if name in loaded_keras_packages():
-            register_loss_scale_optimizer(name, LossScaleOptimizer)
+            files.register_loss_scale_optimizer(name, LossScaleOptimizer)
 
     def pause(self) -> None:
         for package in loaded_keras_packages():
-            unregister_loss_scale_optimizer(package, LossScaleOptimizer)
+            files.unregister_loss_scale_optimizer(package, LossScaleOptimizer)
 
     def resume(self) -> None:
         for package in loaded_keras_packages():
-            register_loss_scale_optimizer(package, LossScaleOptimizer)
+            files.register_loss_scale_optimizer(package, LossScaleOptimizer)
 
 
 _registration = _Registration()

@@ -16,14 +16,8 @@ from tf_lossscale._core.wrapper import (
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
+from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.keras_optimizers import (
-    build_as_apply_does,
-    keras_3_can_be_given_sums,
-    keras_3_is_given_sums,
-    keras_3_takes_sums,
-    overrides,
-)
 
 __all__ = ["Keras3Wrapper"]
 
@@ -177,7 +171,7 @@ class Keras3Wrapper(Keras3Attributes):
     def _are_summed(self, kwargs: Dict[str, Any]) -> bool:
         if not are_summed(**kwargs) or replica_count() == 1:
             return False
-        if keras_3_can_be_given_sums(self._family, self.inner_optimizer):
+        if keras_optimizers.keras_3_can_be_given_sums(self._family, self.inner_optimizer):
             return True
         raise ValueError(
             f"{type(self.inner_optimizer).__name__} of Keras 3 sums the gradients of all "
@@ -190,13 +184,13 @@ class Keras3Wrapper(Keras3Attributes):
     ) -> None:
         require_replica_context("apply")
         refuse_unsupported()
-        build_as_apply_does(self, variables)
+        keras_optimizers.build_as_apply_does(self, variables)
         pairs = as_pairs(zip(gradients, variables), type(self).__name__) if gradients else []
         own = summed = gradients_of(pairs)
         aggregate = not summed_by_caller
         if replica_count() > 1 and own and aggregate:
             summed = reduce_sum(own)
-            if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
+            if keras_optimizers.keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 pairs, aggregate = with_gradients(pairs, summed), False
         same = not summed_by_caller
         step(self, own, pairs, None, aggregate, same_on_replicas=same, summed=summed)
@@ -208,9 +202,11 @@ class Keras3Wrapper(Keras3Attributes):
 
     def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> None:
         if not rest.aggregate:
-            with keras_3_is_given_sums(self.inner_optimizer):
+            with keras_optimizers.keras_3_is_given_sums(self.inner_optimizer):
                 self.inner_optimizer.apply(gradients, trainable_variables=rest.variables)
-        elif gradients and overrides(self._family, self.inner_optimizer, "apply_gradients"):
+        elif gradients and keras_optimizers.overrides(
+            self._family, self.inner_optimizer, "apply_gradients"
+        ):
             # Keras 3's own class skips such an override. Classes written for Keras 2 have one, and
             # without a wrapper `fit` calls it on Keras 3, too. Keras's own calls `apply`.
             self.inner_optimizer.apply_gradients(list(zip(gradients, rest.variables)))

@@ -13,15 +13,9 @@ import functools
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Optional, Sequence
 
+from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import (
-    all_replicas_agree,
-    all_workers_agree,
-    call_in_replicas,
-    merge,
-    replica_count,
-)
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
 from tf_lossscale._core.wrapper import Pairs, gradients_of
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
@@ -86,7 +80,7 @@ def step(
     def describe(strategy: Any, gradients: Any) -> Step:
         """Describes the step from the gradients of all replicas, in a cross-replica context."""
         tested = [strategy.experimental_local_results(each) for each in gradients]
-        several = replica_count() > 1
+        several = replicas.replica_count() > 1
         by_caller = several and not same_on_replicas and not aggregate
         return Step(optimizer, variables, tested, not (several and aggregate), by_caller)
 
@@ -104,7 +98,7 @@ def step(
     methods = update_methods(optimizer._family, inner) if checks_late else None
     finite = all_finite(tested)
     if not same_on_replicas:
-        finite = all_replicas_agree(finite)
+        finite = replicas.all_replicas_agree(finite)
 
     def apply_and_update(apply_all: Callable[..., Any], watched: Watch) -> Any:
         def run() -> Any:
@@ -133,7 +127,7 @@ def step(
 
     seen = list(tested) if is_watched(optimizer) else []
     if not tf.distribute.has_strategy() or not supports_merge_call():
-        is_first = replica_count() == 1 or replica_id() == 0  # it reports the step of all
+        is_first = replicas.replica_count() == 1 or replica_id() == 0  # it reports the step of all
         described = describe(tf.distribute.get_strategy(), seen)
         watched = watch_step(described) if is_first else Watch()
         return apply_and_update(lambda: apply(*args), watched)
@@ -142,7 +136,9 @@ def step(
         nonlocal finite
         finite = strategy.experimental_local_results(flags)[0]
         watched = watch_step(describe(strategy, seen))
-        return apply_and_update(lambda: _group(*call_in_replicas(strategy, apply, args)), watched)
+        return apply_and_update(
+            lambda: _group(*replicas.call_in_replicas(strategy, apply, args)), watched
+        )
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, seen, *args))
@@ -163,10 +159,10 @@ def _step_decided_by(
         with watched.around():
             updated, should_apply = optimizer._state.loss_scale.update(list(gradients))
         if tf.executing_eagerly() or not isinstance(should_apply, bool):
-            should_apply = all_workers_agree(should_apply)
+            should_apply = replicas.all_workers_agree(should_apply)
 
         def run() -> Any:
-            return _group(*call_in_replicas(strategy, optimizer._apply, args))
+            return _group(*replicas.call_in_replicas(strategy, optimizer._apply, args))
 
         _reserve_first_conditional_name()
         with watched.around():
@@ -177,7 +173,7 @@ def _step_decided_by(
             counted = _count_skipped(optimizer, should_apply)
         return _group(applied, counted, updated, *watched.finished(applied, should_apply))
 
-    return merge(in_cross_replica, gradients, *args)
+    return replicas.merge(in_cross_replica, gradients, *args)
 
 
 def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[], Any]) -> Any:
@@ -207,7 +203,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
         return branch(flag.so_far(), apply)
 
     def accumulate_if_finite(gradients: Sequence[Any], accumulators: Any) -> None:
-        flag.record(all_replicas_agree(all_finite(gradients)))
+        flag.record(replicas.all_replicas_agree(all_finite(gradients)))
         accumulate = _method(optimizer, methods.accumulate)
         branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
@@ -253,7 +249,7 @@ class _FiniteFlag:
             return
         with tf.init_scope():
             # In a Session nothing would initialize the variable, and each replica would need one.
-            if not tf.executing_eagerly() or replica_count() > 1:
+            if not tf.executing_eagerly() or replicas.replica_count() > 1:
                 return
             if self._optimizer not in self._variables:
                 self._variables[self._optimizer] = tf.compat.v2.Variable(True, trainable=False)

@@ -22,15 +22,11 @@ from tf_lossscale._core.wrapper import (
     with_gradients,
 )
 from tf_lossscale._v1.sums import sum_packed
+from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, has, overridden, tf, tf1
 from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
-from tf_lossscale._versions.replicas import (
-    already_summed,
-    estimator_scales_loss,
-    replicas_of_workers_before,
-)
 
 __all__ = ["CrossShardOptimizer"]
 
@@ -123,7 +119,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         groups = groups_of(self._group_assignment, shards.number)
         if shards.number > 1 and self._reduction == _MEAN:
             loss = _scaled(loss, 1.0 / len(groups[0]))
-        if shards.strategy is not None and estimator_scales_loss():
+        if shards.strategy is not None and replicas.estimator_scales_loss():
             loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
         return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
 
@@ -283,7 +279,7 @@ def _apply_summed(
     once = overridden(
         assigning, "apply_gradients", lambda inner: functools.partial(_apply_once, inner)
     )
-    with already_summed(chain), once:
+    with replicas.already_summed(chain), once:
         return optimizer.apply_gradients(pairs, global_step, name)
 
 
@@ -307,7 +303,7 @@ def _apply_once(
 
 
 def _check_one_sum(optimizer: Any, shards: Shards) -> None:
-    first = replicas_of_workers_before(shards.strategy)
+    first = replicas.replicas_of_workers_before(shards.strategy)
     local = range(first, first + len(shards.devices))
     if len({shards._replace(replica=replica).group for replica in local}) > 1:
         raise NotImplementedError(

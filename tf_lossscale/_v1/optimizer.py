@@ -8,13 +8,8 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_f
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
 from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
+from tf_lossscale._versions import graphs
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.graphs import (
-    graph_rewrite_is_on,
-    mixed_policy_is_set,
-    plain_session_exists,
-    set_graph_rewrite,
-)
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.originals import original
 
@@ -181,7 +176,7 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
       ValueError: `opt` is neither, or scales the loss already; `loss_scale` is None or cannot be
         interpreted; a mixed precision dtype policy is set.
     """
-    if mixed_policy_is_set():
+    if graphs.mixed_policy_is_set():
         raise ValueError(
             "The mixed precision graph rewrite cannot be enabled, because the global Keras dtype "
             "Policy has been set to a mixed precision policy. At most one of the two can be used: "
@@ -189,13 +184,13 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
             "it and leave the rewrite."
         )
     wrapped = _wrap(opt, loss_scale)
-    if plain_session_exists():
+    if graphs.plain_session_exists():
         tf1.logging.warn(
             "You already have existing Sessions that do not use mixed precision. "
             "enable_mixed_precision_graph_rewrite() will not affect these Sessions."
         )
     tf.config.optimizer.set_experimental_options({_OPTION: True})
-    set_graph_rewrite(True)
+    graphs.set_graph_rewrite(True)
     return wrapped
 
 
@@ -205,13 +200,13 @@ def disable_mixed_precision_graph_rewrite() -> None:
     Stands for `tf.compat.v1.mixed_precision.disable_mixed_precision_graph_rewrite`, TensorFlow
     2.21. Logs a warning if the rewrite is off already.
     """
-    if not graph_rewrite_is_on():
+    if not graphs.graph_rewrite_is_on():
         tf1.logging.warn(
             "disable_mixed_precision_graph_rewrite() called when mixed precision is already "
             "disabled."
         )
     tf.config.optimizer.set_experimental_options({_OPTION: False})
-    set_graph_rewrite(False)
+    graphs.set_graph_rewrite(False)
 
 
 def _wrap(opt: Any, loss_scale: Any) -> Any:
