@@ -55,7 +55,7 @@ def check_inner(inner: Any) -> KerasFamily:
     if not _runs_on_tensorflow(family):
         raise RuntimeError(
             "tf_lossscale scales losses with TensorFlow only, but Keras runs on "
-            f"{keras_3_backend(family)}: set the environment variable KERAS_BACKEND=tensorflow "
+            f"{keras_3_backend()}: set the environment variable KERAS_BACKEND=tensorflow "
             "before Keras is imported, or use Keras's own LossScaleOptimizer."
         )
     if loss_scale_class(inner):
@@ -151,7 +151,7 @@ def takes(optimizer: Any) -> bool:
 
 
 def _runs_on_tensorflow(family: KerasFamily) -> bool:
-    return family.kind != "keras3" or keras_3_backend(family) == "tensorflow"
+    return family.kind != "keras3" or keras_3_backend() == "tensorflow"
 
 
 def forget_earlier_wrapper(optimizer: Any) -> None:

@@ -14,19 +14,16 @@ import numpy as np
 
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, built_unwatched, watch_all
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.transport import Reader, Ring
+from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
-from tf_lossscale._versions.keras_optimizers import (
-    calculates_with_tensorflow,
-    has_own_aggregation,
-    overrides,
-)
 from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.watching import remote_target, unnoticed
 
@@ -48,7 +45,7 @@ def refusal(what: str, advice: str, reason: str = "") -> RecordingError:
 
 
 def refuse_unsupported(is_keras_3: bool = False) -> None:
-    if is_keras_3 and not calculates_with_tensorflow():
+    if is_keras_3 and keras_optimizers.keras_3_backend() != "tensorflow":
         raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
     if in_tpu_replication():
         raise refusal("A step on a TPU", "on a CPU or GPU")
@@ -59,7 +56,14 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
         advice = "with jit_compile=False"
         raise refusal("A step on several replicas that XLA compiles", advice)
     if tf.distribute.has_strategy():
-        _refuse_strategies(tf.distribute.get_strategy())
+        strategy = tf.distribute.get_strategy()
+        classes = [each.__name__ for each in type(strategy.extended).__mro__]
+        advice = "on one machine, without a strategy or under a MirroredStrategy"
+        if not any(each in _RECORDED_STRATEGIES for each in classes):
+            raise refusal(f"A step under {type(strategy).__name__}", advice)
+        if has_several_workers(strategy):
+            reason = ", because a process only has the losses of its own replicas"
+            raise refusal("A step on several workers", advice, reason)
     if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
         raise RecordingError(
             "The graph is finalized: recording must begin before the optimizer makes its step."
@@ -73,16 +77,6 @@ _RECORDED_STRATEGIES = (
     "MirroredExtended",
     "CollectiveAllReduceExtended",
 )
-
-
-def _refuse_strategies(strategy: Any) -> None:
-    classes = [each.__name__ for each in type(strategy.extended).__mro__]
-    advice = "on one machine, without a strategy or under a MirroredStrategy"
-    if not any(each in _RECORDED_STRATEGIES for each in classes):
-        raise refusal(f"A step under {type(strategy).__name__}", advice)
-    if len(strategy.extended.worker_devices) < replica_count():
-        reason = ", because a process only has the losses of its own replicas"
-        raise refusal("A step on several workers", advice, reason)
 
 
 SCOPE = "tf_lossscale_recording/"
@@ -223,8 +217,9 @@ def sums_replicas(optimizer: Any, inner: Any) -> bool:
     if family is None:
         return False
     if family.kind == "legacy":
-        return not has_own_aggregation(family, inner)
-    return not overrides(family, inner, "aggregate_gradients", "_all_reduce_sum_gradients")
+        return not keras_optimizers.has_own_aggregation(family, inner)
+    methods = ("aggregate_gradients", "_all_reduce_sum_gradients")
+    return not keras_optimizers.overrides(family, inner, *methods)
 
 
 def _state_of(optimizer: Any) -> Optional[_State]:

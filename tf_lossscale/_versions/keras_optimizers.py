@@ -12,7 +12,6 @@ __all__ = [
     "UpdateMethods",
     "aggregate_gradients",
     "build_as_apply_does",
-    "calculates_with_tensorflow",
     "called_from_compile",
     "called_from_minimize_of_fit",
     "explain_missing_methods",
@@ -143,9 +142,9 @@ def explain_missing_methods(cls: Any) -> None:
     cls.__getattr__ = __getattr__
 
 
-def keras_3_backend(family: KerasFamily) -> str:
+def keras_3_backend() -> str:
     """Returns the backend of Keras 3: "tensorflow", "jax", "torch" and so on."""
-    return str(family.keras.config.backend())
+    return str(sys.modules["keras"].config.backend())
 
 
 def keras_3_does_not_track() -> Any:
@@ -194,10 +193,6 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
         with tf.init_scope(), backend.name_scope(optimizer.name, caller=optimizer):
             optimizer.build(variables)
         optimizer.built = True
-
-
-def calculates_with_tensorflow() -> bool:
-    return bool(sys.modules["keras"].config.backend() == "tensorflow")
 
 
 class UpdateMethods(NamedTuple):
