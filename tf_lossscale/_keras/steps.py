@@ -181,7 +181,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
     decays: List[Any] = []
     flag = _FiniteFlag(optimizer)
 
-    def if_finite(distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+    def if_finite(_: Any, distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = list(grads_and_vars)
         values = [
             value
@@ -202,18 +202,18 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
 
         return branch(flag.so_far(), apply)
 
-    def accumulate_if_finite(gradients: Sequence[Any], accumulators: Any) -> None:
+    def accumulate_if_finite(_: Any, gradients: Sequence[Any], accumulators: Any) -> None:
         flag.record(replicas.all_replicas_agree(all_finite(gradients)))
         accumulate = _method(optimizer, methods.accumulate)
         branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
-    def average_if_finite(name: str, variables: Any) -> None:
+    def average_if_finite(name: str, _: Any, variables: Any) -> None:
         branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
 
     replacements: Dict[str, Callable[..., Any]] = {methods.update: if_finite}
     if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
         # Weight decay runs before the update, so it is deferred until the step is tested.
-        replacements[methods.decay] = decays.append
+        replacements[methods.decay] = lambda _, variables: decays.append(variables)
     if methods.accumulate and getattr(optimizer, "gradient_accumulation_steps", None):
         replacements[methods.accumulate] = accumulate_if_finite
     if getattr(optimizer, "use_ema", False):
@@ -221,8 +221,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
             replacements[name] = functools.partial(average_if_finite, name)
     with contextlib.ExitStack() as stack:
         for name, function in replacements.items():
-            replacement = functools.partial(lambda new, _: new, function)
-            stack.enter_context(overridden([optimizer], name, replacement))
+            stack.enter_context(overridden([optimizer], name, function))
         done = run()
     with tf1.control_dependencies([] if done is None else [done]):
         return tf.identity(flag.after_step())

@@ -1,6 +1,5 @@
 """`CrossShardOptimizer`."""
 
-import functools
 from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale._core.collectives import collective_sums
@@ -276,10 +275,7 @@ def _apply_summed(
     if assigning:
         _check_one_sum(assigning[0], shards)
     # Such a step is taken once, although each replica of the process calls it.
-    once = overridden(
-        assigning, "apply_gradients", lambda inner: functools.partial(_apply_once, inner)
-    )
-    with replicas.already_summed(chain), once:
+    with replicas.already_summed(chain), overridden(assigning, "apply_gradients", _apply_once):
         return optimizer.apply_gradients(pairs, global_step, name)
 
 

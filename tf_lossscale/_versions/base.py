@@ -1,6 +1,7 @@
 """The installed TensorFlow, its version, and helpers for all other modules."""
 
 import contextlib
+import functools
 import importlib
 from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
 
@@ -83,9 +84,9 @@ _OVERRIDES = "_tfls_overrides_of_"
 
 @contextlib.contextmanager
 def overridden(
-    owners: Sequence[Any], method: str, replacement: Callable[[Any], Any]
+    owners: Sequence[Any], method: str, replacement: Callable[..., Any]
 ) -> Iterator[None]:
-    """Replaces a method of each owner by the function `replacement(owner)`, within the block.
+    """Replaces a method of each owner by a function that also gets the owner, within the block.
 
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
     built: the method is restored when the last block is left.
@@ -95,7 +96,7 @@ def overridden(
         own = vars(owner)
         own[depth] = own.get(depth, 0) + 1
         if own[depth] == 1:
-            own[method] = replacement(owner)
+            own[method] = functools.partial(replacement, owner)
     try:
         yield
     finally:

@@ -180,7 +180,7 @@ def keras_3_is_given_sums(optimizer: Any) -> ContextManager[None]:
 
     `apply` has no argument for it, and there is no public method to override.
     """
-    return overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list)
+    return overridden([optimizer], "_all_reduce_sum_gradients", lambda _, pairs: list(pairs))
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:

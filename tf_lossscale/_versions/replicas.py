@@ -1,6 +1,5 @@
 """Replicas of a strategy, their sums and collective operations, and the shards of a TPU program."""
 
-import functools
 import threading
 from typing import Any, ContextManager, Dict, List, Optional, Sequence
 
@@ -115,13 +114,7 @@ def already_summed(optimizers: Sequence[Any]) -> ContextManager[None]:
     Their `apply_gradients` calls their `_distributed_apply` in the cross-replica context, which
     sums first. Here the gradients are sums already, or sums over a subgroup of the replicas.
     """
-    return overridden(
-        optimizers,
-        "_distributed_apply",
-        lambda optimizer: functools.partial(
-            _apply_without_sum, type(optimizer)._distributed_apply, optimizer
-        ),
-    )
+    return overridden(optimizers, "_distributed_apply", _apply_without_sum)
 
 
 def sum_is_off(optimizer: Any) -> bool:
@@ -139,11 +132,10 @@ def has_own_sum(optimizer: Any, base: Any) -> bool:
     )
 
 
-def _apply_without_sum(
-    distributed_apply: Any, optimizer: Any, strategy: Any, *args: Any, **kwargs: Any
-) -> Any:
+def _apply_without_sum(optimizer: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
     extended = _Replaced(strategy.extended, batch_reduce_to=_take_as_sums)
-    return distributed_apply(optimizer, _Replaced(strategy, extended=extended), *args, **kwargs)
+    apply = type(optimizer)._distributed_apply
+    return apply(optimizer, _Replaced(strategy, extended=extended), *args, **kwargs)
 
 
 class _Replaced:
