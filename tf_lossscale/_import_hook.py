@@ -31,10 +31,10 @@ class Subscriber:
         """Called when `install()` subscribes it again, after `uninstall()` had unsubscribed it."""
 
     def spec(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns the spec of a module that we supply, before other finders are called; or None."""
+        """Returns the spec of a module that we supply, before other finders are called; or None.
 
-    def refusal(self, name: str) -> Optional[str]:
-        """Returns the message of the ImportError for a module that cannot be imported; or None."""
+        Raises an ImportError for a module that cannot be imported.
+        """
 
     def missing(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
         """Returns the spec of a module of interest that no other finder has found; or None."""
@@ -49,17 +49,12 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        subscribers = list(self.subscribers)
-        for subscriber in subscribers:
+        current = subscribers()
+        for subscriber in current:
             ours = subscriber.spec(name)
             if ours is not None:
                 return ours
-            message = subscriber.refusal(name)
-            if message is not None:
-                # Not ModuleNotFoundError: `from tensorflow.contrib import name` would replace its
-                # message by a less helpful one. Programs with a fallback catch ImportError.
-                raise ImportError(message, name=name)
-        interested = [subscriber for subscriber in subscribers if subscriber.is_of_interest(name)]
+        interested = [subscriber for subscriber in current if subscriber.is_of_interest(name)]
         if not interested:
             return None
         for finder in list(sys.meta_path):

@@ -112,15 +112,16 @@ class _Installer(_import_hook.Subscriber):
             _fill(record, name, module)
 
     def spec(self, name: str) -> Optional[ModuleSpec]:
-        module = None if _record is None else _record.modules.get(name)
-        return module.__spec__ if isinstance(module, SyntheticNamespace) else None
-
-    def refusal(self, name: str) -> Optional[str]:
-        if _record is None or is_private(name):
+        if _record is None:
             return None
         parent, _, child = name.rpartition(".")
-        supplied = _record.modules.get(parent)
-        return supplied.refuse(child) if isinstance(supplied, SyntheticNamespace) else None
+        if name in _record.modules:
+            return _record.modules[name].__spec__
+        if parent in _record.modules and not is_private(name):
+            # Not ModuleNotFoundError: `from tensorflow.contrib import name` would replace its
+            # message by a less helpful one. Programs with a fallback catch ImportError.
+            raise ImportError(_record.modules[parent].refuse(child), name=name)
+        return None
 
     def missing(self, name: str) -> Optional[ModuleSpec]:
         """Finds a module without a public name, or a namespace that may have to be waited for.
@@ -170,7 +171,8 @@ class _Record:
     def __init__(self) -> None:
         self.replace = False
         self.bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
-        self.modules: Dict[str, Any] = {}  # by full name: those that we put into `sys.modules`
+        # By full name: those that we put into `sys.modules`.
+        self.modules: Dict[str, SyntheticNamespace] = {}
         self.tensorflow_is_there = False  # whether `import tensorflow` has completed
         self.early: Dict[str, Any] = {}  # by full name: those of interest imported before that
         self.subscribers = _import_hook.subscribers()  # those that the import hook had before
@@ -199,7 +201,7 @@ class _Record:
         if found:
             replaced.append((owner, name, found[-1]))
 
-    def register(self, name: str, module: ModuleType) -> None:
+    def register(self, name: str, module: SyntheticNamespace) -> None:
         self.modules[name] = module
         sys.modules[name] = module
 
