@@ -65,7 +65,7 @@ class DelegatingWrapper(LossScaleWrapper):
 
     def _set_up(self, inner: Any, state: Any) -> None:
         self.__dict__.update(_optimizer=inner, _state=state)
-        inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
+        inner._maybe_initialize_trackable()  # creates its dicts of deferred values
         if has(Since.LEGACY_SAVES_ONE_OBJECT):
             # A checkpoint that was given the inner optimizer has the loss scale, too.
             inner._track_trackable(state.saved, "loss_scale", overwrite=True)
@@ -161,15 +161,8 @@ class DelegatingWrapper(LossScaleWrapper):
 
     # Values of variables that do not exist yet are deferred by the inner optimizer.
 
-    @property
-    def _deferred_dependencies(self) -> Any:
-        self._optimizer._maybe_initialize_trackable()
-        return self._optimizer._deferred_dependencies
-
-    @property
-    def _unconditional_deferred_dependencies(self) -> Any:
-        self._optimizer._maybe_initialize_trackable()
-        return self._optimizer._unconditional_deferred_dependencies
+    _deferred_dependencies = Forward("_deferred_dependencies")
+    _unconditional_deferred_dependencies = Forward("_unconditional_deferred_dependencies")
 
 
 class Keras2Wrapper(DelegatingWrapper):
