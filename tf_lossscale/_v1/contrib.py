@@ -7,7 +7,7 @@ from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
-from tf_lossscale._v1.managers import when_contrib_is_loaded
+from tf_lossscale._v1.managers import WhenContribIsLoaded
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import is_keras_object
@@ -134,4 +134,4 @@ def _derive_from(installed: Any) -> None:
     stands_for(LossScaleOptimizer, installed)
 
 
-when_contrib_is_loaded("LossScaleOptimizer", _derive_from)
+WhenContribIsLoaded("LossScaleOptimizer", _derive_from)

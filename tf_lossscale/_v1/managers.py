@@ -15,7 +15,7 @@ __all__ = [
     "ExponentialUpdateLossScaleManager",
     "FixedLossScaleManager",
     "LossScaleManager",
-    "when_contrib_is_loaded",
+    "WhenContribIsLoaded",
 ]
 
 
@@ -239,21 +239,14 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
     return None if assigned is None else tf.group(was_reset)
 
 
-def when_contrib_is_loaded(name: str, action: Callable[[Any], None]) -> None:
+class WhenContribIsLoaded(Subscriber):
     """Calls `action` with TensorFlow's class of this name, now or when the program imports it."""
-    cls = loaded_contrib_class(name)
-    if cls is None:
-        subscribe(_Waiting(name, action))
-    else:
-        action(cls)
-
-
-class _Waiting(Subscriber):
-    """Waits until a program imports `tf.contrib.mixed_precision`, in TensorFlow 1.15."""
 
     def __init__(self, name: str, action: Callable[[Any], None]) -> None:
         self._name = name
         self._action = action
+        subscribe(self)
+        self.imported("", None)
 
     def is_of_interest(self, name: str) -> bool:
         return name in CONTRIB_MODULES
@@ -266,4 +259,4 @@ class _Waiting(Subscriber):
 
 
 for _cls in (LossScaleManager, FixedLossScaleManager, ExponentialUpdateLossScaleManager):
-    when_contrib_is_loaded(_cls.__name__, functools.partial(stands_for, _cls))
+    WhenContribIsLoaded(_cls.__name__, functools.partial(stands_for, _cls))
