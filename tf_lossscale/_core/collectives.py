@@ -99,7 +99,7 @@ def _sessions_could_prune() -> bool:
     graph = tf1.get_default_graph()
     return (
         not hasattr(graph, "outer_graph")  # a function runs all its collectives
-        and not graphs.in_control_flow(graph)  # inside it, replicas cannot be merged
+        and graph._get_control_flow_context() is None  # in a branch or loop, none can be merged
         and not tf.distribute.in_cross_replica_context()
         and len(tf.distribute.get_strategy().extended.worker_devices) > 1
     )
@@ -189,10 +189,10 @@ def _check_in_session(shards: Shards, call: Call) -> Any:
 
 
 def _reduce(value: Any, shards: Shards, call: Call) -> Any:
-    several = len(shards.devices) > 1
-    apart = several and graphs.in_loop_of_session()
-    loop = graphs.current_loop() if several and not apart else None
-    keys = next_keys(shards, loop)
+    loop = graphs.current_loop() if len(shards.devices) > 1 else None
+    # In a loop of control flow v1, in a Session's graph.
+    apart = loop is not None and not hasattr(tf1.get_default_graph(), "outer_graph")
+    keys = next_keys(shards, None if apart else loop)
 
     def reduce(x: Any) -> Any:
         with tf1.device(None), tf1.device(shards.device):

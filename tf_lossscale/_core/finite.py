@@ -7,14 +7,13 @@ finite proves nothing, because finite numbers can overflow: only then are the el
 branch that other steps do not run. The one special case is float16 on CPUs. XLA can compile all.
 """
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.watching import unnoticed, variable_name
 
 __all__ = [
-    "BadGradients",
     "all_finite",
     "bad_gradients",
     "find_nonfinite",
@@ -122,18 +121,15 @@ def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
     return by_rank.get(rank)
 
 
-class BadGradients(NamedTuple):
-    """The variables whose gradients are not finite."""
-
-    first: Any  # int64 tensor of shape `[]`: position of the first one, or number of variables
-    are_all: Any  # bool tensor of shape `[]`: whether no variable has only finite gradients
-
-
 @do_not_convert
-def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
-    """Finds the variables that have a gradient with an infinity or a NaN; each may have several."""
+def bad_gradients(gradients: Sequence[Sequence[Any]]) -> Tuple[Any, Any]:
+    """Finds the variables that have a gradient with an infinity or a NaN; each may have several.
+
+    Returns the position of the first one, or the number of variables, an int64 tensor of shape
+    `[]`; and whether all variables have such a gradient, a bool tensor of shape `[]`.
+    """
     flags = _bad_flags(gradients)
-    return BadGradients(first_true(flags, len(gradients)), tf1.reduce_all(flags))
+    return first_true(flags, len(gradients)), tf1.reduce_all(flags)
 
 
 def first_true(flags: Any, count: int) -> Any:

@@ -188,10 +188,8 @@ class _WarnsWhenRead:
         return super().__call__()  # type: ignore[misc]  # the class of the loss scale defines it
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        cls = behaves_as(self)
-        reduced: Any = super().__reduce_ex__(protocol)
-        _, _, *state = reduced
-        return (cls.__new__, (cls,), *state)  # a copy has not been given away
+        cls = behaves_as(self)  # a copy has not been given away
+        return (cls.__new__, (cls,), *super().__reduce_ex__(protocol)[2:])
 
 
 def _warn(loss_scale: Any) -> None:
@@ -235,9 +233,7 @@ class _ReadsAsTensor:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # `pickle` finds the class that the program knows, and not the one made here.
-        reduced: Any = super().__reduce_ex__(protocol)
-        _, _, *state = reduced
-        return (_made_again, (behaves_as(self),), *state)
+        return (_made_again, (behaves_as(self),), *super().__reduce_ex__(protocol)[2:])
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_TENSORS:

@@ -23,7 +23,20 @@ def check(optimizer: Any) -> None:
     """Raises TypeError if an optimizer is not ours, ValueError if it skips no step."""
     ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, LossScaleWrapper)
     if not any(is_our(cls, optimizer) for cls in ours):
-        raise TypeError(_refusal(optimizer))
+        name = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
+        if loss_scale_class(optimizer):
+            raise TypeError(
+                f"Monitor counts the steps of tf_lossscale's optimizers, but {name} is "
+                "TensorFlow's or Keras's own class. Create the optimizer under the same path of "
+                "tf_lossscale (such as tfls.keras.mixed_precision.LossScaleOptimizer), or run the "
+                "program with `tf-lossscale run --replace`."
+            )
+        raise TypeError(
+            f"Monitor takes a loss-scale optimizer of tf_lossscale, but got: {name}. Pass the "
+            "optimizer that scales the loss: for a Keras model that was compiled under "
+            "mixed_float16, model.optimizer; for a wrapper around a loss-scale optimizer, the "
+            "latter."
+        )
     if isinstance(optimizer, LossScaleWrapper):
         fixed = not optimizer._state.dynamic
     else:
@@ -34,23 +47,6 @@ def check(optimizer: Any) -> None:
             "are no skipped steps to count. Use a dynamic loss scale, or test the gradients of a "
             "step with tf_lossscale.monitoring.find_nonfinite(grads_and_vars)."
         )
-
-
-def _refusal(optimizer: Any) -> str:
-    cls = type(optimizer)
-    name = f"{cls.__module__}.{cls.__name__}"
-    if loss_scale_class(optimizer):
-        return (
-            f"Monitor counts the steps of tf_lossscale's optimizers, but {name} is TensorFlow's or "
-            "Keras's own class. Create the optimizer under the same path of tf_lossscale (such as "
-            "tfls.keras.mixed_precision.LossScaleOptimizer), or run the program with "
-            "`tf-lossscale run --replace`."
-        )
-    return (
-        f"Monitor takes a loss-scale optimizer of tf_lossscale, but got: {name}. Pass the "
-        "optimizer that scales the loss: for a Keras model that was compiled under mixed_float16, "
-        "model.optimizer; for a wrapper around a loss-scale optimizer, the latter."
-    )
 
 
 def _current_scale(optimizer: Any) -> Any:
@@ -180,9 +176,9 @@ class _CountedStep(WatchedStep):
         with unnoticed(_SCOPE), tf1.control_dependencies(self._ready):
             number = len(self._step.tested)
             count, zero, one, none = [tf.constant(n, tf.int64) for n in (number, 0, 1, _NONE)]
-            found = bad_gradients(self._step.tested)
-            bad = where(tf.less(found.first, count), found.first + first, none)
-            all_bad = where(found.are_all, count, zero) if number > 1 else zero
+            position, are_all = bad_gradients(self._step.tested)
+            bad = where(tf.less(position, count), position + first, none)
+            all_bad = where(are_all, count, zero) if number > 1 else zero
             before = self._variable.read()
             steps, skipped, last, in_a_row, longest, _, _ = tf.unstack(before)
             in_a_row = where(tf.equal(last, steps), in_a_row + one, one)

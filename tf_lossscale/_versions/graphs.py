@@ -11,9 +11,7 @@ __all__ = [
     "disable_lowering",
     "graph_rewrite_is_on",
     "graphs_around",
-    "in_control_flow",
     "in_eager_mode",
-    "in_loop_of_session",
     "in_xla_context",
     "mixed_policy_is_set",
     "outermost_graph",
@@ -43,11 +41,6 @@ def in_eager_mode() -> Any:
     return _context.eager_mode()
 
 
-def in_control_flow(graph: Any) -> bool:
-    """Returns whether new operations in `graph` are in a branch or loop of control flow v1."""
-    return graph._get_control_flow_context() is not None
-
-
 def graphs_around() -> Iterator[Any]:
     """Yields the current graph and those around it, from inside out; none in eager mode."""
     graph = None if tf.executing_eagerly() else tf1.get_default_graph()
@@ -75,11 +68,6 @@ def current_loop() -> Any:
         if type(graph).__name__ == "WhileBodyFuncGraph":
             return graph
     return None
-
-
-def in_loop_of_session() -> bool:
-    """Returns whether new operations are in a loop of control flow v1, in a Session's graph."""
-    return current_loop() is not None and not hasattr(tf1.get_default_graph(), "outer_graph")
 
 
 # The call of such a function remains one operation in all versions. The call of a `tf.function` is
