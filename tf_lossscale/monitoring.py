@@ -9,10 +9,7 @@ from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
     from tf_lossscale._core.finite import find_nonfinite as find_nonfinite
-    from tf_lossscale._monitoring.monitor import (
-        Monitor as Monitor,
-        StepCounts as StepCounts,
-    )
+    from tf_lossscale._monitoring.monitor import Monitor as Monitor, StepCounts as StepCounts
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(
         __name__,

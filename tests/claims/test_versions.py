@@ -7,7 +7,7 @@ from typing import Iterable, List, Set
 from documents import ROOT, Text, config, markdown, place, prose
 
 import tf_lossscale
-from tf_lossscale._versions.base import INSTALL_HINT
+from tf_lossscale._versions.base import _INSTALL_HINT
 from tf_lossscale._versions.releases import (
     FIRST_WITH_KERAS_3,
     LAST_WITH_KERAS_2,
@@ -144,7 +144,7 @@ def test_make_and_pip_install_the_newest_release():
 
 
 def test_texts_name_the_supported_versions():
-    assert SUPPORTED in INSTALL_HINT
+    assert SUPPORTED in _INSTALL_HINT
     begin, _, last = SUPPORTED.replace(", or", ",? (?:or|and)").rpartition(" ")
     texts = [prose(text) for text in markdown() if text.file != "CHANGELOG.md"]
     found = {each for text in texts for each in re.findall(rf"{begin} (2\.\d+)", text)}

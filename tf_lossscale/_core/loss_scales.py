@@ -269,9 +269,8 @@ class DynamicLossScale(LossScale):
             )
         strategy = tf.distribute.get_strategy()
         sums = summed_to_test(strategy, tf.nest.flatten(grads))
-        finite = all_finite(
-            [value for each in sums for value in strategy.experimental_local_results(each)]
-        )
+        of_replicas = strategy.experimental_local_results
+        finite = all_finite([value for each in sums for value in of_replicas(each)])
         return self._update_after(finite), finite
 
     def _update_after(self, finite: Any) -> Any:

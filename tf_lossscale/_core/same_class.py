@@ -77,9 +77,8 @@ def loss_scale_class(optimizer: Any) -> str:
     """
     for base in type(optimizer).__mro__:
         name = base.__name__
-        if name == "MixedPrecisionLossScaleOptimizer" and isinstance(
-            optimizer, tf1.train.Optimizer
-        ):
+        is_v1 = isinstance(optimizer, tf1.train.Optimizer)
+        if is_v1 and name == "MixedPrecisionLossScaleOptimizer":
             return name
         if name.startswith(_KERAS_AND_CONTRIB) and base.__module__.split(".")[0] in _PACKAGES:
             return "LossScaleOptimizer"

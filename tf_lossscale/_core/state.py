@@ -13,14 +13,7 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
 
-__all__ = [
-    "HoldsState",
-    "assign_all",
-    "dynamic_update",
-    "read",
-    "unless_not_finite",
-    "update_as_cond",
-]
+__all__ = ["HoldsState", "assign_all", "dynamic_update", "if_finite", "read", "update_as_cond"]
 
 
 class HoldsState(Trackable):
@@ -74,7 +67,7 @@ def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multip
     """
     old_scale, counted = read(scale), read(good_steps) + 1
     grows = tf.logical_and(finite, counted >= period)
-    grown = unless_not_finite(old_scale * multiplier, old_scale)
+    grown = if_finite(old_scale * multiplier, old_scale)
     divided = old_scale / multiplier
     shrunk = where(divided < 1.0, tf.ones([], tf.float32), divided)  # NaN stays NaN
     kept_or_shrunk = where(finite, old_scale, shrunk)
@@ -92,7 +85,7 @@ def read(variable: Any) -> Any:
     return variable.read_value()
 
 
-def unless_not_finite(new: Any, old: Any) -> Any:
+def if_finite(new: Any, old: Any) -> Any:
     return where(tf1.is_finite(new), new, old)
 
 

@@ -288,10 +288,6 @@ def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
     _forget(module, symbol.name)
     earlier, listed = vars(module).get("__getattr__"), vars(module).get("__dir__")
 
-    def module_dir() -> List[str]:
-        names = vars(module) if listed is None else listed()
-        return sorted({*names, symbol.name})
-
     def module_getattr(name: str) -> Any:
         if name == symbol.name:
             value = _namespace.load(symbol)
@@ -302,4 +298,5 @@ def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     record.bind(module, "__getattr__", module_getattr)
-    record.bind(module, "__dir__", module_dir)
+    names = listed or (lambda: vars(module))
+    record.bind(module, "__dir__", lambda: sorted({*names(), symbol.name}))

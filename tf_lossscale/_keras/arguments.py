@@ -130,15 +130,8 @@ def are_summed(
 
 
 def _classes(*names: str) -> Tuple[Any, ...]:
-    namespaces = (
-        tf.distribute,
-        tf.distribute.experimental,
-        tf1.distribute,
-        tf1.distribute.experimental,
-    )
-    return tuple(
-        getattr(space, name) for space in namespaces for name in names if hasattr(space, name)
-    )
+    spaces = [space for api in (tf, tf1) for space in (api.distribute, api.distribute.experimental)]
+    return tuple(getattr(each, name) for each in spaces for name in names if hasattr(each, name))
 
 
 def takes(optimizer: Any) -> bool:

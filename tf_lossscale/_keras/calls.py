@@ -65,11 +65,8 @@ class ScalingCalls:
         gradients scaled or unscale them twice.
         """
         here = self._here()
-        scaled = (
-            self._scaled_by_calls_here(here)
-            if here.pending
-            else self._scaled_by_calls_elsewhere(here)
-        )
+        decide = self._scaled_by_calls_here if here.pending else self._scaled_by_calls_elsewhere
+        scaled = decide(here)
         here.pending.clear()
         here.scaled = scaled
         return scaled

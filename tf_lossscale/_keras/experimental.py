@@ -102,7 +102,10 @@ class LossScaleOptimizer(_Base):
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
         if not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
-            scale = _read_as_tensor(_fixed_loss_scale(scale) if isinstance(scale, float) else scale)
+            if isinstance(scale, float):
+                number, scale = scale, FixedLossScale(max(scale, 1.0))
+                scale._loss_scale_value = number  # may be below 1, as in Keras from 2.4 on
+            scale = _read_as_tensor(scale)
         elif is_standard(scale, DynamicLossScale) and not isinstance(loss_scale, str):
             _given_away(scale)
             if family.kind != "keras3":
@@ -156,17 +159,9 @@ _MESSAGE = (
 )
 _given: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
-_UNARY = ("abs", "neg")
 _BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
-_COMPARISONS = ("ge", "gt", "le", "lt")
+_OTHERS = ("abs", "ge", "gt", "le", "lt", "neg")
 _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
-
-
-def _fixed_loss_scale(scale: float) -> FixedLossScale:
-    """Returns a `FixedLossScale`, also below 1, which the Keras optimizers accept from 2.4 on."""
-    loss_scale = FixedLossScale(max(scale, 1.0))
-    loss_scale._loss_scale_value = scale
-    return loss_scale
 
 
 def _given_away(loss_scale: Any) -> None:
@@ -266,7 +261,7 @@ def _operator(name: str, swapped: bool = False) -> Any:
     return do_not_convert(method)
 
 
-for _name in (*_UNARY, *_BINARY, *_COMPARISONS):
+for _name in (*_BINARY, *_OTHERS):
     setattr(_ReadsAsTensor, f"__{_name}__", _operator(_name))
 for _name in _BINARY:
     setattr(_ReadsAsTensor, f"__r{_name}__", _operator(_name, swapped=True))

@@ -201,14 +201,13 @@ class Keras3Wrapper(Keras3Attributes):
         return self.inner_optimizer.iterations.value
 
     def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> None:
+        inner = self.inner_optimizer
         if not rest.aggregate:
-            with keras_optimizers.keras_3_is_given_sums(self.inner_optimizer):
-                self.inner_optimizer.apply(gradients, trainable_variables=rest.variables)
-        elif gradients and keras_optimizers.overrides(
-            self._family, self.inner_optimizer, "apply_gradients"
-        ):
+            with keras_optimizers.keras_3_is_given_sums(inner):
+                inner.apply(gradients, trainable_variables=rest.variables)
+        elif gradients and keras_optimizers.overrides(self._family, inner, "apply_gradients"):
             # Keras 3's own class skips such an override. Classes written for Keras 2 have one, and
             # without a wrapper `fit` calls it on Keras 3, too. Keras's own calls `apply`.
-            self.inner_optimizer.apply_gradients(list(zip(gradients, rest.variables)))
+            inner.apply_gradients(list(zip(gradients, rest.variables)))
         else:
-            self.inner_optimizer.apply(gradients, trainable_variables=rest.variables)
+            inner.apply(gradients, trainable_variables=rest.variables)

@@ -74,10 +74,8 @@ class _Keras3State(InVariables):
     def update(self, grads: Any) -> Tuple[Any, Any]:
         """Updates the scale; returns an operation, and whether to apply the unscaled gradients."""
         if not self.dynamic:
-            return (None if tf.executing_eagerly() else tf.no_op()), True
-        finite = all_finite(
-            [gradient for gradient in tf.nest.flatten(grads) if gradient is not None]
-        )
+            return tf.no_op(), True
+        finite = all_finite([each for each in tf.nest.flatten(grads) if each is not None])
         return self.advance(finite), finite
 
 

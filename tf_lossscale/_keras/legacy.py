@@ -179,12 +179,9 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         norm = getattr(self._optimizer, "clipnorm", None)
         value = getattr(self._optimizer, "clipvalue", None)
         if norm is not None:
-            pairs = [(tf.clip_by_norm(gradient, norm), variable) for gradient, variable in pairs]
+            pairs = [(tf.clip_by_norm(each, norm), variable) for each, variable in pairs]
         if value is not None:
-            pairs = [
-                (tf.clip_by_value(gradient, -value, value), variable)
-                for gradient, variable in pairs
-            ]
+            pairs = [(tf.clip_by_value(each, -value, value), variable) for each, variable in pairs]
         return pairs
 
     @property

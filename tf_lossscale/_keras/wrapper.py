@@ -279,7 +279,7 @@ class _FixedState(Trackable):
 
     def update(self, grads: Any) -> Tuple[Any, bool]:
         """Returns the same pair as the original's `_loss_scale.update`: a no-op and True."""
-        return (None if tf.executing_eagerly() else tf.no_op()), True
+        return tf.no_op(), True
 
 
 class _OwnState:

@@ -53,13 +53,9 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     """
 
     def __init__(self, opt: Any, loss_scale_manager: Any) -> None:
-        works_like_one = all(
-            callable(getattr(opt, method, None))
-            for method in ("compute_gradients", "apply_gradients")
-        )
-        if not isinstance(opt, tf1.train.Optimizer) and (
-            is_keras_object(opt) or not works_like_one
-        ):
+        methods = ("compute_gradients", "apply_gradients")
+        works_alike = all(callable(getattr(opt, method, None)) for method in methods)
+        if not isinstance(opt, tf1.train.Optimizer) and (is_keras_object(opt) or not works_alike):
             raise TypeError(
                 "opt must be a tf.compat.v1.train.Optimizer, or an object with the same "
                 f"compute_gradients and apply_gradients, but got: {type(opt)}. For a Keras "

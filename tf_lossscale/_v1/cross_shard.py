@@ -151,11 +151,8 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         if shards.number == 1:
             return self._opt.apply_gradients(pairs, global_step, name)
         call = this_call(self._made)
-        if (
-            len(shards.groups) == 1
-            and leaves_sum_to_tensorflow(self._opt)
-            and _sums_in_one_call(dense)
-        ):
+        by_tensorflow = leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense)
+        if by_tensorflow and len(shards.groups) == 1:
             if not has_several_workers(shards.strategy):
                 return self._opt.apply_gradients(pairs, global_step, name)
             survives = has(Since.STRATEGY_SURVIVES_RETRACING)

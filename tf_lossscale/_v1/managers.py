@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.state import HoldsState, assign_all, read, unless_not_finite, update_as_cond
+from tf_lossscale._core.state import HoldsState, assign_all, if_finite, read, update_as_cond
 from tf_lossscale._import_hook import Subscriber, subscribe, unsubscribe
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
@@ -218,7 +218,7 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
     grows = tf.logical_and(finite, good >= manager._incr_every_n_steps)
     shrinks = tf.logical_and(not_finite, bad_counted >= manager._decr_every_n_nan_or_inf)
     changes = tf.logical_or(grows, shrinks)
-    grown = unless_not_finite(old_scale * manager._incr_ratio, old_scale)
+    grown = if_finite(old_scale * manager._incr_ratio, old_scale)
     multiplied = old_scale * manager._decr_ratio
     shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
     zero = tf.zeros_like(good)

@@ -7,21 +7,11 @@ from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
 
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
-__all__ = [
-    "INSTALL_HINT",
-    "do_not_convert",
-    "first_module",
-    "has",
-    "is_overridden",
-    "overridden",
-    "tf",
-    "tf1",
-    "where",
-]
+__all__ = ["do_not_convert", "first_module", "has", "overridden", "tf", "tf1", "where"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-INSTALL_HINT = (
+_INSTALL_HINT = (
     "tf_lossscale needs TensorFlow ({}), which is not installed here. Install it "
     "with `pip install 'tf-lossscale[tf]'`, or `pip install tensorflow-cpu` on a machine without a "
     "GPU; on TensorFlow {}.{} and later add `tf-keras` if your code uses Keras 2."
@@ -33,13 +23,13 @@ def _import_tensorflow() -> Any:
         import tensorflow
     except ImportError as error:
         if getattr(error, "name", None) == "tensorflow":
-            raise ImportError(INSTALL_HINT, name="tensorflow") from error
+            raise ImportError(_INSTALL_HINT, name="tensorflow") from error
         raise  # TensorFlow is installed but broken: its own message is more helpful
     if not hasattr(tensorflow, "__version__"):
         # Python treats an empty folder of that name as a package, too.
         found = getattr(tensorflow, "__file__", None) or list(getattr(tensorflow, "__path__", []))
         raise ImportError(
-            f"The `tensorflow` that is imported is not TensorFlow, but {found}. {INSTALL_HINT}",
+            f"The `tensorflow` that is imported is not TensorFlow, but {found}. {_INSTALL_HINT}",
             name="tensorflow",
         )
     return tensorflow
@@ -83,9 +73,7 @@ _OVERRIDES = "_tfls_overrides_of_"
 
 
 @contextlib.contextmanager
-def overridden(
-    owners: Sequence[Any], method: str, replacement: Callable[..., Any]
-) -> Iterator[None]:
+def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any]) -> Iterator[None]:
     """Replaces a method of each owner by a function that also gets the owner, within the block.
 
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
@@ -96,7 +84,7 @@ def overridden(
         own = vars(owner)
         own[depth] = own.get(depth, 0) + 1
         if own[depth] == 1:
-            own[method] = functools.partial(replacement, owner)
+            own[method] = functools.partial(function, owner)
     try:
         yield
     finally:
@@ -105,8 +93,3 @@ def overridden(
             own[depth] -= 1
             if own[depth] == 0:
                 del own[depth], own[method]
-
-
-def is_overridden(owner: Any, method: str) -> bool:
-    """Returns whether this is within `overridden([..., owner, ...], method, ...)`."""
-    return _OVERRIDES + method in vars(owner)

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, ContextManager, Dict, List, Optional, Sequence
 
-from tf_lossscale._versions.base import first_module, has, is_overridden, overridden, tf, tf1
+from tf_lossscale._versions.base import first_module, has, overridden, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.watching import RawVariable
@@ -119,7 +119,8 @@ def already_summed(optimizers: Sequence[Any]) -> ContextManager[None]:
 
 def sum_is_off(optimizer: Any) -> bool:
     """Returns whether this is within `already_summed([..., optimizer, ...])`."""
-    return is_overridden(optimizer, "_distributed_apply")
+    current = vars(optimizer).get("_distributed_apply")
+    return getattr(current, "func", None) is _apply_without_sum
 
 
 def has_own_sum(optimizer: Any, base: Any) -> bool:

@@ -140,16 +140,13 @@ def seed_tensorflow(seed: int) -> None:
     if context._context is not None:
         context._context._set_global_seed(seed)
 
-    def seed_context(context: Any) -> None:
-        context._set_global_seed(seed)
-
     def seed_graph(graph: Any) -> None:
         if type(graph) is tf.Graph:  # that of a function takes the seed from around it
             graph.seed = seed
 
     _replace_methods(
         [
-            (context.Context, "__init__", _calling(after=seed_context)),
+            (context.Context, "__init__", _calling(after=lambda made: made._set_global_seed(seed))),
             (tf.Graph, "__init__", _calling(after=seed_graph)),
         ]
     )
