@@ -155,8 +155,12 @@ def _reduce_all(
     values: Sequence[Any], shards: Shards, step: Optional[Step], call: Call
 ) -> List[Any]:
     if step is None:
-        sums = [_reduce(value, shards, call) for value in values]
-        return sums or [_check_in_session(shards, call)]
+        if values:
+            return [_reduce(value, shards, call) for value in values]
+        loop = graphs.current_loop() if len(shards.devices) > 1 else None
+        key = next_keys(shards, loop)[-1]
+        with tf1.device(None), tf1.device(shards.device):
+            return [check_between_workers(step_of(call, shards.groups, []), [], shards, key)]
     if len(shards.devices) > 1:
         next_keys(shards, graphs.current_loop(), 0)  # only to check that the loop is the same
     return _sum_together(step, values, shards)
@@ -179,13 +183,6 @@ def _sum_together(step: Step, values: Sequence[Any], shards: Shards) -> List[Any
             [replicas.advance(shards.device)]
         ):
             return [tf.identity(result) for result in results]
-
-
-def _check_in_session(shards: Shards, call: Call) -> Any:
-    loop = graphs.current_loop() if len(shards.devices) > 1 else None
-    key = next_keys(shards, loop)[-1]
-    with tf1.device(None), tf1.device(shards.device):
-        return check_between_workers(step_of(call, shards.groups, []), [], shards, key)
 
 
 def _reduce(value: Any, shards: Shards, call: Call) -> Any:

@@ -12,9 +12,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.scaling import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
 from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
-from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off

@@ -256,12 +256,14 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
             _supply(record, module, module_name + "." + child, join(namespace, child))
     symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
     record.note(module, symbols)
-    # Our classes import Keras, which may be partly imported now: load them on first use.
-    bind = _bind_lazily if module_name.split(".")[0] in ("keras", "tf_keras") else _bind
     for name, symbol in symbols.items():
         is_replaced = name in present and (record.replace or _is_of_keras_3(module, symbol))
         if is_replaced or (symbol.legacy and name not in present):
-            bind(record, module, symbol)
+            if module_name.split(".")[0] in ("keras", "tf_keras"):
+                # Our classes import Keras, which may be partly imported now.
+                _bind_lazily(record, module, symbol)
+            else:
+                record.bind(module, name, _namespace.load(symbol))
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
@@ -277,10 +279,6 @@ def _supply(record: _Record, parent: Any, module_name: str, namespace: str) -> N
     record.bind(parent, module_name.rpartition(".")[2], module)
     for child in namespaces_below(namespace):
         _supply(record, module, module_name + "." + child, join(namespace, child))
-
-
-def _bind(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
-    record.bind(module, symbol.name, _namespace.load(symbol))
 
 
 def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:

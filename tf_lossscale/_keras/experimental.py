@@ -14,12 +14,8 @@ import numpy as np
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, LossScale, is_standard
 from tf_lossscale._core.same_class import behaves_as, change_class
+from tf_lossscale._keras import final
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
-from tf_lossscale._keras.final import (
-    LossScaleOptimizer as _Final,
-    serialized_like_the_installed,
-    with_installed_experimental,
-)
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.releases import Since
@@ -27,7 +23,7 @@ from tf_lossscale._versions.releases import Since
 if TYPE_CHECKING:
     from tf_lossscale._keras.final import LossScaleOptimizer as _Base
 else:
-    _Base = with_installed_experimental(_Final)
+    _Base = final.with_installed_experimental(final.LossScaleOptimizer)
 
 __all__ = ["LossScaleOptimizer", "from_loss_scale", "of_graph_rewrite"]
 
@@ -43,7 +39,7 @@ class _Settable:
         return self._read.__get__(optimizer, owner)
 
 
-@serialized_like_the_installed
+@final.serialized_like_the_installed
 class LossScaleOptimizer(_Base):
     """The loss-scale optimizer of TensorFlow 1.14 to 2.8, which takes a loss scale, on every Keras.
 
@@ -137,7 +133,7 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
         return LossScaleOptimizer(optimizer, scale)
     if arguments.get("dynamic", True):
         _given_away(scale)
-    return _Final(optimizer, **arguments)
+    return final.LossScaleOptimizer(optimizer, **arguments)
 
 
 def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:

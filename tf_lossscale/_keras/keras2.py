@@ -7,7 +7,7 @@ import inspect
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.wrapper import as_pairs, gradients_of, require_replica_context, tape_for
+from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special

@@ -2,17 +2,9 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
+from tf_lossscale._core import scaling
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._core.wrapper import (
-    as_pairs,
-    divide_gradients,
-    gradients_of,
-    require_replica_context,
-    scale_loss,
-    tape_for,
-    with_gradients,
-)
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
@@ -53,7 +45,7 @@ class Keras3Wrapper(Keras3Attributes):
         loss = tf.convert_to_tensor(loss)
         if loss.dtype not in (tf.float32, tf.float64):
             loss = tf.cast(loss, tf.float32)
-        return scale_loss(report_loss(self, loss), self._state)
+        return scaling.scale_loss(report_loss(self, loss), self._state)
 
     def _warn_of_uncalled(self) -> None:
         """Logs what a step of `fit` leaves out; looks for it at the first loss only."""
@@ -90,7 +82,7 @@ class Keras3Wrapper(Keras3Attributes):
           var_list: the variables, or a callable that returns them.
           tape: the tape that recorded the loss tensor.
         """
-        tape = tape_for(loss, tape)
+        tape = scaling.tape_for(loss, tape)
         with tape:
             scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
         variables = list(var_list() if callable(var_list) else var_list)
@@ -123,7 +115,7 @@ class Keras3Wrapper(Keras3Attributes):
         scaled = self._calls.applies_scaled()
         pairs = list(grads_and_vars)
         if pairs:
-            pairs = as_pairs(pairs, type(self).__name__)
+            pairs = scaling.as_pairs(pairs, type(self).__name__)
         gradients = [gradient for gradient, _ in pairs]
         variables = [variable for _, variable in pairs]
         if scaled and not summed_by_caller and all(gradient is not None for gradient in gradients):
@@ -131,7 +123,7 @@ class Keras3Wrapper(Keras3Attributes):
             self._note("scale_loss")
             self.apply(gradients, variables)
         else:
-            unscaled = divide_gradients(gradients, self._state()) if scaled else gradients
+            unscaled = scaling.divide_gradients(gradients, self._state()) if scaled else gradients
             self._apply_all(unscaled, variables, summed_by_caller)
         return self.iterations
 
@@ -161,7 +153,7 @@ class Keras3Wrapper(Keras3Attributes):
             raise ValueError(
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."
             )
-        divided = divide_gradients(list(grads), self._state())
+        divided = scaling.divide_gradients(list(grads), self._state())
         gradients = [  # Keras assigns some to their variables, unscaled
             gradient if getattr(variable, "overwrite_with_gradient", False) else quotient
             for gradient, quotient, variable in zip(grads, divided, variables)
@@ -182,16 +174,17 @@ class Keras3Wrapper(Keras3Attributes):
     def _apply_all(
         self, gradients: List[Any], variables: List[Any], summed_by_caller: bool = False
     ) -> None:
-        require_replica_context("apply")
+        scaling.require_replica_context("apply")
         refuse_unsupported()
         keras_optimizers.build_as_apply_does(self, variables)
-        pairs = as_pairs(zip(gradients, variables), type(self).__name__) if gradients else []
-        own = summed = gradients_of(pairs)
+        pairs = list(zip(gradients, variables))
+        pairs = scaling.as_pairs(pairs, type(self).__name__) if pairs else []
+        own = summed = scaling.gradients_of(pairs)
         aggregate = not summed_by_caller
         if replica_count() > 1 and own and aggregate:
             summed = reduce_sum(own)
             if keras_optimizers.keras_3_takes_sums(self._family, self.inner_optimizer, variables):
-                pairs, aggregate = with_gradients(pairs, summed), False
+                pairs, aggregate = scaling.with_gradients(pairs, summed), False
         same = not summed_by_caller
         step(self, own, pairs, None, aggregate, same_on_replicas=same, summed=summed)
 

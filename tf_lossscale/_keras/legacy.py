@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.wrapper import gradients_of, with_gradients
+from tf_lossscale._core.scaling import gradients_of, with_gradients
 from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1

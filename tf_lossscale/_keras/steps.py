@@ -16,8 +16,8 @@ from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Optional
 from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.scaling import Pairs, gradients_of
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
-from tf_lossscale._core.wrapper import Pairs, gradients_of
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods

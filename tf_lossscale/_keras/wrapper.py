@@ -8,9 +8,9 @@ import functools
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
+from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._core.wrapper import scale_loss, unscale_gradients
 from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf

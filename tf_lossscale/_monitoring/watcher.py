@@ -81,19 +81,14 @@ _NONE = -1
 
 
 class Reading(NamedTuple):
-    """What the counters of a graph or of eager mode hold: `StepCounts`, and more.
-
-    `longest` is the most skipped steps in a row, `bad` the name of the first variable with a
-    non-finite gradient in the last skipped step, and `all_bad` the number of its variables, if none
-    of several had a finite gradient; otherwise 0.
-    """
+    """What the counters of a graph or of eager mode hold: `StepCounts`, and more."""
 
     steps: int
     skipped: int
     in_a_row: int
-    longest: int
-    bad: Optional[str]
-    all_bad: int
+    longest: int  # the most skipped steps in a row
+    bad: Optional[str]  # the first variable with a non-finite gradient in the last skipped step
+    all_bad: int  # the number of its variables, if none of several had a finite gradient; else 0
     scale: float
 
 

@@ -14,15 +14,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss
+from tf_lossscale._recorder import recorder
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
-from tf_lossscale._recorder.recorder import (
-    SCOPE,
-    EagerStep,
-    Recorder,
-    refusal,
-    refuse_unsupported,
-    sums_replicas,
-)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
@@ -35,7 +28,7 @@ __all__ = ["Originals"]
 class Originals:
     """The replaced methods of one recording."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: recorder.Recorder) -> None:
         self._recorder = recorder
         self._replaced: List[Tuple[type, str, Any, Any]] = []
         self._kinds: Dict[type, Recorded] = {}
@@ -49,8 +42,7 @@ class Originals:
             if cls is None:
                 continue
             self._kinds[cls] = kind
-            for method in kind.loss_methods:
-                self._replace(cls, method, self._with_loss)
+            self._replace(cls, kind.loss_method, self._with_loss)
             self._replace(cls, kind.step_method, self._with_step)
 
     def undo(self) -> None:
@@ -120,17 +112,17 @@ class Originals:
     @contextlib.contextmanager
     def _recorded(self, kind: Recorded, optimizer: Any, given: "_Arguments") -> Iterator[None]:
         """Records the step that is built or made within the block."""
-        refuse_unsupported(kind.family == "keras3")
+        recorder.refuse_unsupported(kind.is_keras_3)
         is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
         if is_outside and replica_count() > 1:
             yield  # the optimizer raises an error
-            raise refusal(
+            raise recorder.refusal(
                 "A step was made within `strategy.scope()`, but outside the function that "
                 "`strategy.run` runs, where it",
                 "with the step in that function",
             )
         inner = inner_optimizer(optimizer)
-        reports = self._reports(inner, kind.inner_method)
+        reports = self._reports(inner, kind.step_method)
 
         def begin(strategy: Any, all_given: Any) -> WatchedStep:
             replicas = strategy.experimental_local_results(all_given)
@@ -139,7 +131,7 @@ class Originals:
                     stack.enter_context(tf1.device(strategy.extended.worker_devices[0]))
                 # Here, because the replicas take turns: between two operations of this one, those
                 # of others may be created.
-                stack.enter_context(unnoticed(SCOPE))
+                stack.enter_context(unnoticed(recorder.SCOPE))
                 steps, numbers = self._recorder.numbers(_step_of(kind, optimizer, replicas))
                 steps.application_is_known = steps.application_is_known and reports
                 marked = _MarkedEagerStep if tf.executing_eagerly() else _MarkedStepInGraph
@@ -184,7 +176,7 @@ def _exchange(cls: type, name: str, old: Any, new: Any) -> None:
         _exchange(each, name, old, new)
 
 
-class _MarkedEagerStep(EagerStep):
+class _MarkedEagerStep(recorder.EagerStep):
     _applied = False
 
     def mark(self, result: Any) -> None:
@@ -204,7 +196,7 @@ class _MarkedStepInGraph(WatchedStep):
 
     def mark(self, result: Any) -> None:
         """Notes that the inner optimizer applies the step, when `result` is run."""
-        with unnoticed(SCOPE):
+        with unnoticed(recorder.SCOPE):
             marked = self._ring.mark_applied(self._number)
         if self._is_compiled:
             return
@@ -254,7 +246,7 @@ class _Arguments:
                 not options.get("experimental_aggregate_gradients", True)
                 or options.get("skip_gradients_aggregation", False)
             )
-            if kind.takes_pairs:
+            if not kind.is_keras_3:
                 pairs = given["grads_and_vars"] = list(given["grads_and_vars"])
                 self.args, self.kwargs = bound.args[1:], bound.kwargs
                 gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
@@ -276,7 +268,7 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
         for column in zip(*[replica.gradients for replica in replicas])
     ]
     are_applied = len(replicas) == 1 or first.are_sums
-    if not are_applied and sums_replicas(optimizer, inner_optimizer(optimizer)):
+    if not are_applied and recorder.sums_replicas(optimizer, inner_optimizer(optimizer)):
         columns = [[_sum(each)] if each else [] for each in columns]
         are_applied = True
     return Step(
@@ -285,7 +277,7 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
         columns,
         are_applied,
         summed_by_caller=first.are_sums,
-        are_scaled=kind.gradients_are_scaled,
+        are_scaled=kind.is_keras_3,
     )
 
 

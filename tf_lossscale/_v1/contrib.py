@@ -6,7 +6,7 @@ from typing import Any, Optional
 from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
+from tf_lossscale._core.scaling import ScaledLossOptimizer, as_pairs, require_replica_context
 from tf_lossscale._v1.managers import WhenContribIsLoaded
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable

@@ -2,9 +2,11 @@
 
 from typing import Any, Dict, List, Optional, Sequence
 
+from tf_lossscale._core import scaling
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
+from tf_lossscale._core.scaling import Pairs
 from tf_lossscale._core.shards import (
     Shards,
     current_shards,
@@ -12,13 +14,6 @@ from tf_lossscale._core.shards import (
     has_several_workers,
     this_call,
     workers_are_checked,
-)
-from tf_lossscale._core.wrapper import (
-    Pairs,
-    ScaledLossOptimizer,
-    as_pairs,
-    gradients_of,
-    with_gradients,
 )
 from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions import replicas
@@ -142,12 +137,12 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
             partition of the shards.
           RuntimeError: the call is made outside the replicas of a strategy that has several.
         """
-        pairs = as_pairs(grads_and_vars, type(self).__name__)
+        pairs = scaling.as_pairs(grads_and_vars, type(self).__name__)
         shards = current_shards("cross_replica_sum", self._group_assignment)
         if shards.tpu:
             return self._opt.apply_gradients(_tpu_summed(pairs, shards), global_step, name)
-        dense = [tf.convert_to_tensor(gradient) for gradient in gradients_of(pairs)]
-        pairs = with_gradients(pairs, dense)
+        dense = [tf.convert_to_tensor(gradient) for gradient in scaling.gradients_of(pairs)]
+        pairs = scaling.with_gradients(pairs, dense)
         if shards.number == 1:
             return self._opt.apply_gradients(pairs, global_step, name)
         call = this_call(self._made)
@@ -158,9 +153,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
             survives = has(Since.STRATEGY_SURVIVES_RETRACING)
             if survives or not workers_are_checked(shards.strategy):
                 with tf.control_dependencies(collective_sums([], shards, call, dense)):
-                    checked = with_gradients(pairs, map(tf.identity, dense))
+                    checked = scaling.with_gradients(pairs, map(tf.identity, dense))
                 return self._opt.apply_gradients(checked, global_step, name)
-        summed = with_gradients(pairs, sum_packed(dense, shards, call))
+        summed = scaling.with_gradients(pairs, sum_packed(dense, shards, call))
         return _apply_summed(self._opt, summed, shards, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
@@ -182,7 +177,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           *args: passed on to the inner optimizer, as with the original.
           **kwargs: likewise.
         """
-        wraps = isinstance(self._opt, ScaledLossOptimizer)
+        wraps = isinstance(self._opt, scaling.ScaledLossOptimizer)
         if wraps and called_from_checkpoint("get_slot_names", self):
             return []  # the slots are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)
@@ -251,10 +246,10 @@ def _sums_in_one_call(gradients: Sequence[Any]) -> bool:
 
 def _tpu_summed(pairs: Pairs, shards: Shards) -> Pairs:
     sums, groups = [], shards.groups
-    for gradient in gradients_of(pairs):
+    for gradient in scaling.gradients_of(pairs):
         with tf1.get_default_graph().colocate_with(gradient.op):
             sums.append(tf.raw_ops.CrossReplicaSum(input=gradient, group_assignment=groups))
-    return with_gradients(pairs, sums)
+    return scaling.with_gradients(pairs, sums)
 
 
 @do_not_convert

@@ -7,7 +7,7 @@ from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_fixed
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
-from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
+from tf_lossscale._core.scaling import ScaledLossOptimizer, as_pairs, require_replica_context
 from tf_lossscale._versions import graphs
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import is_keras_object

@@ -158,23 +158,25 @@ class Recorded(NamedTuple):
     """A class whose steps can be recorded."""
 
     name: str
-    family: str  # `contrib`, `v1`, `keras2` or `keras3`
-    loss_methods: Tuple[str, ...]  # those whose first argument is the unscaled loss
-    step_method: str = "apply_gradients"
-    inner_method: str = "apply_gradients"  # of the inner optimizer: applies the gradients
-    takes_pairs: bool = True  # whether `step_method` takes pairs, not gradients and variables
-    gradients_are_scaled: bool = False  # whether it takes gradients of the scaled loss
+    loss_method: str  # its first argument is the unscaled loss
+    is_keras_3: bool = False
+
+    @property
+    def step_method(self) -> str:
+        """The method that makes a step, and that of the inner optimizer.
+
+        That of Keras 3 takes gradients of the scaled loss, and variables; the others take pairs.
+        """
+        return "apply" if self.is_keras_3 else "apply_gradients"
 
 
-_CONTRIB = (Recorded("LossScaleOptimizer", "contrib", ("compute_gradients",)),)
-_V1 = (Recorded("MixedPrecisionLossScaleOptimizer", "v1", ("compute_gradients",)),)
+_CONTRIB = (Recorded("LossScaleOptimizer", "compute_gradients"),)
+_V1 = (Recorded("MixedPrecisionLossScaleOptimizer", "compute_gradients"),)
 _KERAS_2 = (
-    Recorded("LossScaleOptimizer", "keras2", ("get_scaled_loss",)),
-    Recorded("LossScaleOptimizerV3", "keras2", ("get_scaled_loss",)),
+    Recorded("LossScaleOptimizer", "get_scaled_loss"),
+    Recorded("LossScaleOptimizerV3", "get_scaled_loss"),
 )
-_KERAS_3 = (
-    Recorded("LossScaleOptimizer", "keras3", ("scale_loss",), "apply", "apply", False, True),
-)
+_KERAS_3 = (Recorded("LossScaleOptimizer", "scale_loss", is_keras_3=True),)
 
 RECORDED_CLASSES: Dict[str, Tuple[Recorded, ...]] = {
     "tensorflow.contrib.mixed_precision.python.loss_scale_optimizer": _CONTRIB,

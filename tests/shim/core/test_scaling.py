@@ -7,7 +7,7 @@ import pytest
 import support
 import tensorflow as tf
 
-from tf_lossscale._core.wrapper import divide_gradients, unscale_gradients
+from tf_lossscale._core.scaling import divide_gradients, unscale_gradients
 
 
 @pytest.mark.parametrize("unscale", [unscale_gradients, divide_gradients])
