@@ -76,8 +76,7 @@ class _Loader(importlib.abc.Loader):
         self.loader = loader
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        create: Optional[ModuleType] = self.loader.create_module(spec)
-        return create
+        return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__

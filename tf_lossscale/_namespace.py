@@ -58,9 +58,7 @@ def attach(
     def module_getattr(name: str) -> Any:
         if name not in names:
             raise AttributeError(
-                "module {!r} has no attribute {!r}; it holds {}".format(
-                    module_name, name, ", ".join(names)
-                )
+                f"module {module_name!r} has no attribute {name!r}; it holds {', '.join(names)}"
             )
         if name in children:
             return importlib.import_module(children[name])

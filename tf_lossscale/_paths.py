@@ -66,18 +66,11 @@ SYMBOLS: Tuple[Symbol, ...] = (
     Symbol("cross_replica_sum", "_v1.sums", "LS502", _TPU),
 )
 
-
-def _by_namespace() -> Dict[str, Dict[str, Symbol]]:
-    table: Dict[str, Dict[str, Symbol]] = {}
-    for symbol in SYMBOLS:
-        for namespace in symbol.namespaces:
-            names = table.setdefault(namespace, {})
-            assert symbol.name not in names, (namespace, symbol.name)
-            names[symbol.name] = symbol
-    return table
-
-
-NAMESPACES: Dict[str, Dict[str, Symbol]] = _by_namespace()
+NAMESPACES: Dict[str, Dict[str, Symbol]] = {
+    namespace: {each.name: each for each in SYMBOLS if namespace in each.namespaces}
+    for symbol in SYMBOLS
+    for namespace in symbol.namespaces
+}
 """`{"contrib.mixed_precision": {"LossScaleManager": Symbol(...), ...}, ...}`."""
 
 VIEWS: Dict[str, str] = {

@@ -125,9 +125,8 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         except AttributeError:  # wrappers that never called `Optimizer.__init__` have no name
             name = type(inner).__name__
         # Not `super()`: TensorFlow's own class may stand between, for class tests only.
-        tf1.train.Optimizer.__init__(
-            self, use_locking=getattr(inner, "_use_locking", False), name=name
-        )
+        locks = getattr(inner, "_use_locking", False)
+        tf1.train.Optimizer.__init__(self, use_locking=locks, name=name)
         if isinstance(inner, Trackable):
             self._track_trackable(inner, "base_optimizer")
 

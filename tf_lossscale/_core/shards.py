@@ -138,7 +138,6 @@ def workers_are_checked(strategy: Any) -> bool:
 # are passed to them, because the threads of replicas begin there.
 _LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})
 _LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading"}
-_GENERATED = "__autograph_generated_file"
 
 
 class Call(NamedTuple):
@@ -161,7 +160,7 @@ def this_call(what: str) -> Call:
     if frame is None:
         return Call(what, "no file", 0)
     name, function = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
-    if name.startswith(_GENERATED):
+    if name.startswith("__autograph_generated_file"):
         name = "code by AutoGraph"  # the file has another name in each process
     return Call(what, f"{name}, in {function}", frame.f_lineno)
 
@@ -180,8 +179,7 @@ MODULUS = (1 << 29) - 3
 """A prime; numbers that stand for shapes are smaller."""
 
 _FACTOR = 1000003
-_RANKS = 255  # TensorFlow's tensors have fewer dimensions
-_WEIGHTS = [pow(_FACTOR, power, MODULUS) for power in range(1, _RANKS + 1)]
+_WEIGHTS = [pow(_FACTOR, power, MODULUS) for power in range(1, 256)]  # more than dimensions
 _SHOWN = 8
 
 

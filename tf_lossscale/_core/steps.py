@@ -62,7 +62,6 @@ class WatchedStep:
         `applied` is whether the step was applied, a bool tensor of shape `[]` or a bool. Returns an
         operation to run with the step, or None. That of an unconditional step is not run.
         """
-        raise NotImplementedError("a watcher implements this")
 
     def failed(self) -> None:
         """Runs after a step that ended with an error in Python."""

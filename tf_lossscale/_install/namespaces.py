@@ -93,9 +93,8 @@ def private_below(namespace: str) -> List[str]:
 
 def is_of_interest(module_name: str) -> bool:
     """Returns whether `install()` may have to change a module, or to supply it."""
-    return (
-        module_name in COMPILERS or namespace_of(module_name) is not None or is_private(module_name)
-    )
+    is_api = namespace_of(module_name) is not None
+    return is_api or module_name in COMPILERS or is_private(module_name)
 
 
 def join(namespace: str, child: str) -> str:

@@ -150,8 +150,7 @@ def _runs_on_tensorflow(family: KerasFamily) -> bool:
 def forget_earlier_wrapper(optimizer: Any) -> None:
     """Allows a second `compile` to wrap the same optimizer again where Keras's own class does."""
     family = keras_family(optimizer)
-    is_marked = has(Since.KERAS_MARKS_WRAPPED)
-    if family is not None and (family.kind == "keras3" or not is_marked):
+    if family is not None and (family.kind == "keras3" or not has(Since.KERAS_MARKS_WRAPPED)):
         vars(optimizer).pop(_MARK, None)
 
 

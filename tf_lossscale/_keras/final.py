@@ -163,7 +163,7 @@ def _derived(public: Any, family: KerasFamily) -> Any:
     }
     if is_ours:  # call the methods directly, not through the dispatchers
         own = _implementation(family)
-        body.update((method, inspect.getattr_static(own, method)) for method in _METHODS)
+        body.update((method, inspect.getattr_static(own, method)) for method in _DIRECT)
     cls = _metaclass_of(bases, (OneKind,))(name, bases, body)
     if public._family != family:
         _dispatch_unbound_calls(LossScaleOptimizer)
@@ -177,18 +177,12 @@ def _derived(public: Any, family: KerasFamily) -> Any:
 
 def _dispatch_unbound_calls(public: Any) -> None:
     """Makes `LossScaleOptimizer.apply_gradients(optimizer, ...)` work for every kind."""
-    for name in _METHODS:
+    for name in _DIRECT:
         if name not in vars(public):
             setattr(public, name, _dispatcher(public, name))
 
 
-_METHODS = (
-    "apply_gradients",
-    "get_config",
-    "get_scaled_loss",
-    "get_unscaled_gradients",
-    "minimize",
-)
+_DIRECT = ("apply_gradients", "get_config", "get_scaled_loss", "get_unscaled_gradients", "minimize")
 
 
 def _dispatcher(public: Any, name: str) -> Any:

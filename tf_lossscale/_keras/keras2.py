@@ -126,15 +126,13 @@ class DelegatingWrapper(LossScaleWrapper):
 
     # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__
+    __delattr__ = object.__delattr__
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_set_on_inner(name):
             setattr(self._optimizer, name, value)
         else:
             object.__setattr__(self, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
 
     def __dir__(self) -> List[str]:
         return sorted(set(object.__dir__(self)) | set(dir(self._optimizer)))
@@ -145,9 +143,7 @@ class DelegatingWrapper(LossScaleWrapper):
     def _trackable(self) -> Any:
         return self._optimizer
 
-    @property
-    def _checkpoint_dependencies(self) -> List[Any]:
-        return self._optimizer._checkpoint_dependencies
+    _checkpoint_dependencies: Any = Forward("_checkpoint_dependencies")
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
         return dict(self._optimizer._trackable_children(save_type, **kwargs))
@@ -198,10 +194,7 @@ class Keras2Wrapper(DelegatingWrapper):
 
     @do_not_convert
     def apply_gradients(
-        self,
-        grads_and_vars: Any,
-        skip_gradients_aggregation: bool = False,
-        **kwargs: Any,
+        self, grads_and_vars: Any, skip_gradients_aggregation: bool = False, **kwargs: Any
     ) -> None:
         """Applies unscaled gradients if all of them are finite on all replicas.
 

@@ -79,9 +79,7 @@ class _Keras3State(InVariables):
         return self.advance(finite), finite
 
 
-def _stored(
-    name: str, documentation: str, before: Optional[Callable[[Any, Any], None]] = None
-) -> Any:
+def _stored(name: str, doc: str, before: Optional[Callable[[Any, Any], None]] = None) -> Any:
     """Returns a property for an attribute that the constructor of the installed class sets."""
 
     def read(optimizer: Any) -> Any:
@@ -94,7 +92,7 @@ def _stored(
             before(optimizer, value)
         optimizer.__dict__[name] = value
 
-    return property(read, write, doc=documentation)
+    return property(read, write, doc=doc)
 
 
 class Keras3Attributes(LossScaleWrapper):

@@ -63,13 +63,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
     ) -> List[Tuple[Any, Any]]:
         scaled, tape = self._scaled_on_tape(loss, tape)
-        inner = self._optimizer
+        compute = self._optimizer._compute_gradients
         if has(Since.LEGACY_COMPUTES_WITH_TAPE):
-            return self._unscaled_pairs(
-                inner._compute_gradients(scaled, var_list, grad_loss, tape=tape)
-            )
+            return self._unscaled_pairs(compute(scaled, var_list, grad_loss, tape=tape))
         if callable(loss) and not self._clips_when_computing():
-            return self._unscaled_pairs(inner._compute_gradients(scaled, var_list, grad_loss))
+            return self._unscaled_pairs(compute(scaled, var_list, grad_loss))
         with tape:
             if callable(scaled):
                 if not callable(var_list):

@@ -124,9 +124,8 @@ class _PolicyWithLossScale(_MadePolicy, metaclass=_SamePolicy):
     @property
     def scales(self) -> bool:
         """Whether `compile` scales the loss under this policy."""
-        return self._loss_scale is not None or (
-            self.name == _SCALED and not self._has_own_loss_scale
-        )
+        by_default = self.name == _SCALED and not self._has_own_loss_scale
+        return by_default or self._loss_scale is not None
 
     @property
     def loss_scale_of_compile(self) -> Any:
@@ -160,8 +159,7 @@ def experimental_policy_of(policy: Any) -> Optional[Any]:
     """Returns the policy if it is of our class, or the one from which `set_policy` made it."""
     if is_our(_PolicyWithLossScale, policy):
         return policy
-    found: Optional[Any] = getattr(policy, _SET_FOR, None)
-    return found
+    return getattr(policy, _SET_FOR, None)
 
 
 def _is_scale_of_compile(name: str, scale: Optional[Any]) -> bool:
@@ -243,11 +241,9 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
 
     class AcceptsOurs(installed, metaclass=_SamePolicy):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
-            if isinstance(loss_scale, str) and loss_scale == "auto":
-                super().__init__(name)  # the default value differs between versions
-                return
-            # Our loss scales are registered as TensorFlow's: see `tf_lossscale._core.loss_scales`.
-            super().__init__(name, loss_scale=loss_scale)
+            is_auto = isinstance(loss_scale, str) and loss_scale == "auto"
+            # The default differs between versions. Our loss scales are registered as TensorFlow's.
+            super().__init__(name, **({} if is_auto else {"loss_scale": loss_scale}))
 
     stands_for(AcceptsOurs, installed)
     AcceptsOurs.__name__ = AcceptsOurs.__qualname__ = installed.__name__

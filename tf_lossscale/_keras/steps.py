@@ -9,6 +9,7 @@ first tests its gradients; `update_methods` lists those of each kind of optimize
 """
 
 import contextlib
+import dataclasses
 import functools
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Optional, Sequence
@@ -26,16 +27,13 @@ from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 __all__ = ["StepArguments", "reduce_sum", "step"]
 
 
+@dataclasses.dataclass(eq=False)
 class StepArguments:
-    """Arguments of a step, in an object that a strategy passes on without unpacking it.
+    """Arguments of a step, in an object that a strategy passes on without unpacking it."""
 
-    `aggregate` is whether the gradients still have to be summed over the replicas.
-    """
-
-    def __init__(self, variables: Sequence[Any], name: Optional[str], aggregate: bool) -> None:
-        self.variables = variables
-        self.name = name
-        self.aggregate = aggregate
+    variables: Sequence[Any]
+    name: Optional[str]
+    aggregate: bool  # whether the gradients still have to be summed over the replicas
 
 
 @do_not_convert

@@ -207,9 +207,6 @@ class _MarkedStepInGraph(WatchedStep):
             # Not a function, which runs stateful operations in any case.
             self._steps.application_is_known = False
 
-    def finished(self, operation: Any, applied: Any) -> None:
-        pass
-
     def failed(self) -> None:
         self._steps.note_error()
 
@@ -238,7 +235,7 @@ class _Arguments:
         self, kind: Recorded, method: Any, optimizer: Any, args: Sequence[Any], kwargs: Any
     ) -> None:
         self.args, self.kwargs = args, kwargs
-        try:
+        with contextlib.suppress(TypeError, ValueError):  # the optimizer raises an error
             bound = inspect.signature(method).bind(optimizer, *args, **kwargs)
             given = bound.arguments
             options = {**given, **given.get("kwargs", {})}
@@ -257,8 +254,6 @@ class _Arguments:
                 build_as_apply_does(optimizer, variables)
             if len(gradients) == len(variables):
                 self.gradients, self.variables = gradients, variables
-        except (TypeError, ValueError):
-            pass  # the optimizer raises an error
 
 
 def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> Step:

@@ -64,18 +64,9 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
 
 
 # By the class of `strategy.extended`, whose name is the same for the API of both versions.
-_RECORDED_STRATEGIES = (
-    "_DefaultDistributionExtended",
-    "OneDeviceExtended",
-    "MirroredExtended",
-    "CollectiveAllReduceExtended",
-)
-
+_RECORDED_STRATEGIES = ("OneDeviceExtended", "MirroredExtended", "CollectiveAllReduceExtended")
 
 SCOPE = "tf_lossscale_recording/"
-
-_State = List[float]
-"""Numbers of which each step changes at least one."""
 
 
 class Recorder(Watcher):
@@ -89,7 +80,7 @@ class Recorder(Watcher):
         self._reader = Reader(file, self._before_run)
         for steps in list(Steps.known):
             steps.record_to(file, self._reader)
-        self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]
+        self._earlier: MutableMapping[Any, Tuple[str, Optional[List[float]]]]
         self._earlier = weakref.WeakKeyDictionary(
             {owner: (cls, _state_of(owner)) for owner, cls in built_unwatched().items()}
         )
@@ -215,8 +206,8 @@ def sums_replicas(optimizer: Any, inner: Any) -> bool:
     return not keras_optimizers.overrides(family, inner, *methods)
 
 
-def _state_of(optimizer: Any) -> Optional[_State]:
-    """Returns the state in eager mode; None of a graph, or if nothing is known."""
+def _state_of(optimizer: Any) -> Optional[List[float]]:
+    """Returns numbers of which each step in eager mode changes at least one; None if unknown."""
     with tf.init_scope():
         if isinstance(optimizer, tf.Graph) or not tf.executing_eagerly():
             return None

@@ -50,20 +50,16 @@ def has(since: Tuple[int, int]) -> bool:
 def first_module(*names: str) -> Any:
     """Imports the first of several modules that exists: private modules move between versions."""
     for name in names:
-        try:
+        with contextlib.suppress(ImportError):
             return importlib.import_module(name)
-        except ImportError:
-            continue
     raise ImportError(
-        "tensorflow {} has none of the modules {}; tf_lossscale supports {}".format(
-            tf.__version__, ", ".join(names), SUPPORTED
-        )
+        f"tensorflow {tf.__version__} has none of the modules {', '.join(names)}; tf_lossscale "
+        f"supports {SUPPORTED}"
     )
 
 
 # `tf.where` of TensorFlow 1.15 is the old version, which logs a deprecation warning.
 where: Any = tf.compat.v2.where
-
 
 # AutoGraph converts what a `tf.function` calls, except TensorFlow itself. Our code replaces
 # TensorFlow's and should not be converted either: public methods have this decorator.

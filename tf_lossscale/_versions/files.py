@@ -28,22 +28,18 @@ _trackable: Any = first_module(
     "tensorflow.python.trackable.base", "tensorflow.python.training.tracking.base"
 )
 
-
 # The base class of all objects that `tf.train.Checkpoint` saves. The public `tf.Module` would track
 # every attribute under its own name, so that files would not have the keys of the originals.
 Trackable: Any = _trackable.Trackable
 
-
 # The (name, object) pair that `Trackable._checkpoint_dependencies` lists.
 TrackableReference: Any = _trackable.TrackableReference
-
 
 # The protocol buffer in which an object checkpoint stores its objects, their names for each other,
 # and the keys of their tensors.
 TrackableObjectGraph: Any = importlib.import_module(
     "tensorflow.core.protobuf.trackable_object_graph_pb2"
 ).TrackableObjectGraph
-
 
 _CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.util")
 

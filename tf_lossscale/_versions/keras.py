@@ -50,10 +50,8 @@ def keras_packages() -> List[Tuple[str, str]]:
     if sys.version_info >= (3, 8):  # older Pythons have a TensorFlow that contains Keras
         metadata = importlib.import_module("importlib.metadata")
         for name in ("keras", "tf-keras"):
-            try:
+            with contextlib.suppress(metadata.PackageNotFoundError):
                 found.append((name, metadata.version(name)))
-            except metadata.PackageNotFoundError:
-                continue
     return found
 
 

@@ -110,10 +110,9 @@ def loaded_contrib_class(name: str) -> Optional[Any]:
 
     After `install()` the modules can be ours. Reading their attributes would load our classes.
     """
-    loaded = [sys.modules[module] for module in CONTRIB_MODULES if module in sys.modules]
-    found = [vars(module)[name] for module in loaded if name in vars(module)]
-    theirs = (cls for cls in found if not cls.__module__.startswith("tf_lossscale."))
-    return next(theirs, None)
+    loaded = [vars(sys.modules[module]) for module in CONTRIB_MODULES if module in sys.modules]
+    found = (names[name] for names in loaded if name in names)
+    return next((cls for cls in found if not cls.__module__.startswith("tf_lossscale.")), None)
 
 
 # `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself

@@ -96,7 +96,6 @@ RELEASES: Tuple[Release, ...] = (
 )
 """All releases that are supported, oldest first."""
 
-
 SUPPORTED = f"{RELEASES[0].version}, or {RELEASES[1].version} to {RELEASES[-1].version}"
 """The versions of TensorFlow, as messages name them."""
 

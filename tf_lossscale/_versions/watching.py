@@ -1,8 +1,6 @@
 """Variables, operations and hooks for watching a program without changing what it computes.
 
-The monitor and the recorder use them in users' programs, and read the settings of optimizers. The
-variables are in no collection, checkpoint, strategy or optimizer, and the operations do not change
-random numbers.
+The monitor and the recorder use them in users' programs, and read the settings of optimizers.
 """
 
 import contextlib
@@ -179,8 +177,8 @@ def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
         "tensorflow.python.eager.polymorphic_function.monomorphic_function",
         "tensorflow.python.eager.function",
     ).ConcreteFunction
-    methods = [(type(tf.function(lambda: None)), "__call__"), (concrete, "__call__")]
-    return _replace_methods([(cls, name, wrap) for cls, name in methods])
+    classes = (type(tf.function(lambda: None)), concrete)
+    return _replace_methods([(cls, "__call__", wrap) for cls in classes])
 
 
 _session: Any = first_module("tensorflow.python.client.session")
