@@ -31,10 +31,7 @@ class Subscriber:
         """Called when `install()` subscribes it again, after `uninstall()` had unsubscribed it."""
 
     def spec(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns the spec of a module that we supply, before other finders are called; or None.
-
-        Raises an ImportError for a module that cannot be imported.
-        """
+        """Returns the spec of a module that we supply, or None; raises ImportError to refuse it."""
 
     def missing(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
         """Returns the spec of a module of interest that no other finder has found; or None."""

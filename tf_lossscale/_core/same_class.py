@@ -48,10 +48,7 @@ def _is_original(cls: SameClass, other: Any) -> bool:
 
 
 def is_our(cls: Any, instance: Any) -> bool:
-    """Returns whether `instance` is of our class `cls` itself, or of a subclass of it.
-
-    For an instance of TensorFlow's class, `isinstance` is true and this is not.
-    """
+    """Returns whether `instance` is of our class `cls`; `isinstance` accepts TensorFlow's, too."""
     return cls in type(instance).__mro__
 
 

@@ -74,10 +74,7 @@ class Watcher:
         """Is called with each unscaled loss, a tensor or number, before it is scaled."""
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
-        """Is called before each step, in a cross-replica context where there are replicas.
-
-        Returns what to add to the step; None adds nothing.
-        """
+        """Is called before each step, outside its replicas; returns what to add to it, or None."""
         raise NotImplementedError("a watcher implements this")
 
 

@@ -238,10 +238,7 @@ def _forget(owner: Any, name: str) -> None:
 
 
 def _fill(record: _Record, module_name: str, module: Any) -> None:
-    """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class.
-
-    A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
-    """
+    """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class."""
     if module_name in COMPILERS:
         wrapper = wrapper_for(module, record.replace)
         if wrapper is not None:

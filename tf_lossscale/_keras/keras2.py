@@ -1,7 +1,4 @@
-"""The wrapper of Keras 2 optimizers of TensorFlow 2.11 and later, and the base of both for Keras 2.
-
-The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
-"""
+"""The base class of the wrappers of Keras 2 optimizers, and that for TensorFlow 2.11 and later."""
 
 import inspect
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple

@@ -32,10 +32,7 @@ class Row(NamedTuple):
     bad: Optional[int]
 
     def may_precede(self, later: "Row", applied: bool, growth_steps: Optional[int]) -> bool:
-        """Returns whether `later` can be the next step, if this one was applied or skipped.
-
-        A counter that jumps shows that steps between them were not recorded.
-        """
+        """Returns whether `later` can be the next step; a counter that jumps shows a gap."""
         if self.good_steps is None or self.scale is None or later.scale is None:
             return True
         if applied:
@@ -162,17 +159,15 @@ def _row(
 
 
 class _Loss(NamedTuple):
-    """The loss of one replica, a scalar tensor.
+    """The loss of one replica.
 
-    The sum over all replicas is multiplied with `factor`. The gradients of the replicas are added
-    up, so they belong to the sum of the losses. Within an Estimator, v1 optimizers divide a mean
-    loss by the number of replicas.
+    The gradients of the replicas are added up, so they belong to the sum of the losses. Within an
+    Estimator, v1 optimizers divide a mean loss by the number of replicas.
     """
 
-    value: Any
-    factor: float
-    is_of_fit: bool
-    """Whether Keras scales it within `fit`, and sums the gradients itself."""
+    value: Any  # a scalar tensor
+    factor: float  # of the sum over all replicas
+    is_of_fit: bool  # whether Keras scales it within `fit`, and sums the gradients itself
 
 
 class Losses:

@@ -26,16 +26,13 @@ __all__ = ["STEPS", "LossScale", "Steps", "inner_optimizer", "loss_scale_of"]
 
 
 class LossScale(NamedTuple):
-    """The loss scale of an optimizer, whose parameters lack what the first step shows.
+    """The loss scale of an optimizer."""
 
-    The state is the current scale, a tensor, variable or number, and the variables that count
-    finite and non-finite steps, or None. If the scale tests gradients, exactly the steps with
-    finite ones are applied.
-    """
-
-    parameters: ScaleParameters
+    parameters: ScaleParameters  # without what the first step shows
+    # The current scale, a tensor, variable or number, and the variables that count finite and
+    # non-finite steps, or None.
     state: Tuple[Any, Any, Any]
-    tests_gradients: bool
+    tests_gradients: bool  # whether exactly the steps with finite gradients are applied
 
 
 def inner_optimizer(optimizer: Any) -> Any:
@@ -104,10 +101,7 @@ def _name_of_class(loss_scale: Any) -> Optional[str]:
 
 
 def _hash_of(variables: Sequence[Any]) -> Optional[str]:
-    """Returns a hash of the values of variables; None where they have none yet.
-
-    That is so in the graph of a Session.
-    """
+    """Returns a hash of the values of variables; None where they have none yet, as in a graph."""
     digest = hashlib.sha256()
     with tf.init_scope():
         if not tf.executing_eagerly():

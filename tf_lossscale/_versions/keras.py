@@ -69,10 +69,7 @@ def _keras_package(module: str) -> Optional[str]:
 
 
 class KerasFamily(NamedTuple):
-    """A kind of Keras optimizer, in one Keras package.
-
-    Several can be loaded in one process: Keras 2 and Keras 3, each with one kind or two.
-    """
+    """A kind of Keras optimizer, in one Keras package; several can be loaded in one process."""
 
     kind: str  # "legacy" (Keras 2 `OptimizerV2`), "new" (Keras 2 from 2.9 on) or "keras3"
     package: str  # "tensorflow" (up to 2.5), "keras" or "tf_keras"

@@ -184,10 +184,7 @@ def keras_3_is_given_sums(optimizer: Any) -> ContextManager[None]:
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Builds a Keras 3 optimizer, if it is not built yet, like Keras's `apply` does.
-
-    The name scope is a part of the paths of the slots.
-    """
+    """Builds a Keras 3 optimizer that is not built yet, with the paths that `apply` gives slots."""
     if not optimizer.built and variables:
         backend = sys.modules["keras.src.backend"]
         with tf.init_scope(), backend.name_scope(optimizer.name, caller=optimizer):

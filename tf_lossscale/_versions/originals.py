@@ -63,10 +63,7 @@ def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
 
 
 def is_lazy_loader(module: Any) -> bool:
-    """Returns whether this is a placeholder for a module that TensorFlow loads on first use.
-
-    Reading an attribute of it loads the module.
-    """
+    """Returns whether this is a placeholder for a module, which reading an attribute loads."""
     return type(module).__name__.endswith("LazyLoader")
 
 
@@ -158,14 +155,11 @@ class Recorded(NamedTuple):
 
     name: str
     loss_method: str  # its first argument is the unscaled loss
-    is_keras_3: bool = False
+    is_keras_3: bool = False  # its method takes scaled gradients and variables, not pairs
 
     @property
     def step_method(self) -> str:
-        """The method that makes a step, and that of the inner optimizer.
-
-        That of Keras 3 takes gradients of the scaled loss, and variables; the others take pairs.
-        """
+        """The method that makes a step, and that of the inner optimizer."""
         return "apply" if self.is_keras_3 else "apply_gradients"
 
 

@@ -29,10 +29,7 @@ __all__ = [
 
 
 def supports_merge_call() -> bool:
-    """Returns whether the replicas of the current strategy can use `merge_call`.
-
-    They cannot if XLA compiles the replicas for GPUs.
-    """
+    """Returns whether the current strategy has `merge_call`: not if XLA compiles it for GPUs."""
     distribute = getattr(getattr(tf, "__internal__", None), "distribute", None)
     cannot = getattr(distribute, "strategy_supports_no_merge_call", None)
     return cannot is None or not cannot()

@@ -65,10 +65,7 @@ class RawVariable:
         return value
 
     def value(self, session: Any) -> Any:
-        """Returns its value on the host, wherever this is called: an array.
-
-        A Session of its graph reads it; it is not used in eager mode.
-        """
+        """Returns its value as an array, in eager mode or read by the Session of its graph."""
         if self.eager:
             with in_eager_mode():
                 return self.read().numpy()
