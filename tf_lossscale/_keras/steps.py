@@ -10,7 +10,6 @@ first tests its gradients; `update_methods` lists those of each kind of optimize
 
 import contextlib
 import dataclasses
-import functools
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Optional, Sequence
 
@@ -179,44 +178,44 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
     decays: List[Any] = []
     flag = _FiniteFlag(optimizer)
 
-    def if_finite(_: Any, distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+    # Each gets the method that it replaces.
+
+    def if_finite(
+        update: Any, strategy: Any, grads_and_vars: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         pairs = list(grads_and_vars)
         values = [
             value
             for gradient in gradients_of(pairs)
-            for value in distribution.experimental_local_results(gradient)
+            for value in strategy.experimental_local_results(gradient)
         ]
         flag.record(all_finite(values))
 
         def apply() -> Any:
-            for variables in decays[:1]:  # the calls of all replicas are the same
-                decay = _method(optimizer, methods.decay)
+            for decay, variables in decays[:1]:  # the calls of all replicas are the same
                 if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
-                    distribution.extended.call_for_each_replica(decay, args=(variables,))
+                    strategy.extended.call_for_each_replica(decay, args=(variables,))
                 else:
                     decay(variables)
-            update = _method(optimizer, methods.update)
-            return _group(update(distribution, pairs, *args, **kwargs))
+            return _group(update(strategy, pairs, *args, **kwargs))
 
         return branch(flag.so_far(), apply)
 
-    def accumulate_if_finite(_: Any, gradients: Sequence[Any], accumulators: Any) -> None:
+    def accumulate_if_finite(accumulate: Any, gradients: Any, accumulators: Any) -> None:
         flag.record(replicas.all_replicas_agree(all_finite(gradients)))
-        accumulate = _method(optimizer, methods.accumulate)
         branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
-    def average_if_finite(name: str, _: Any, variables: Any) -> None:
-        branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
+    def average_if_finite(average: Any, variables: Any) -> None:
+        branch(flag.so_far(), lambda: average(variables))
 
     replacements: Dict[str, Callable[..., Any]] = {methods.update: if_finite}
     if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
         # Weight decay runs before the update, so it is deferred until the step is tested.
-        replacements[methods.decay] = lambda _, variables: decays.append(variables)
+        replacements[methods.decay] = lambda *call: decays.append(call)
     if methods.accumulate and getattr(optimizer, "gradient_accumulation_steps", None):
         replacements[methods.accumulate] = accumulate_if_finite
     if getattr(optimizer, "use_ema", False):
-        for name in methods.average:
-            replacements[name] = functools.partial(average_if_finite, name)
+        replacements.update(dict.fromkeys(methods.average, average_if_finite))
     with contextlib.ExitStack() as stack:
         for name, function in replacements.items():
             stack.enter_context(overridden([optimizer], name, function))
@@ -273,11 +272,6 @@ def _is_seen_from(graphs: Iterable[Any], tensor: Any) -> bool:
     """Whether operations in the innermost of `graphs` (none in eager mode) can use a tensor."""
     own = getattr(tensor, "graph", None)  # of an eager tensor, it raises an AttributeError
     return own is None or own in graphs
-
-
-def _method(optimizer: Any, name: Optional[str]) -> Callable[..., Any]:
-    """Returns the method of the class, because the one of the instance is replaced."""
-    return getattr(type(optimizer), str(name)).__get__(optimizer)
 
 
 def _reserve_first_conditional_name() -> None:

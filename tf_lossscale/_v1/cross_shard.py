@@ -272,7 +272,7 @@ def _apply_summed(
 
 
 def _apply_once(
-    optimizer: Any, pairs: Any, global_step: Optional[Any] = None, name: Optional[str] = None
+    apply_gradients: Any, pairs: Any, global_step: Optional[Any] = None, name: Optional[str] = None
 ) -> Any:
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
         # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
@@ -282,8 +282,7 @@ def _apply_once(
         # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
         with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
             first = [None if values[0] is None else tf.identity(values[0]) for values in copies]
-        step = type(optimizer).apply_gradients
-        return step(optimizer, list(zip(first, variables)), global_step, name)
+        return apply_gradients(list(zip(first, variables)), global_step, name)
 
     gradients, variables = zip(*pairs)
     context = tf.distribute.get_replica_context()

@@ -70,7 +70,7 @@ _OVERRIDES = "_tfls_overrides_of_"
 
 @contextlib.contextmanager
 def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any]) -> Iterator[None]:
-    """Replaces a method of each owner by a function that also gets the owner, within the block.
+    """Replaces a method of each owner by a function that also gets the method, within the block.
 
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
     built: the method is restored when the last block is left.
@@ -80,7 +80,8 @@ def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any])
         own = vars(owner)
         own[depth] = own.get(depth, 0) + 1
         if own[depth] == 1:
-            own[method] = functools.partial(function, owner)
+            original = getattr(type(owner), method, None)
+            own[method] = functools.partial(function, original and original.__get__(owner))
     try:
         yield
     finally:

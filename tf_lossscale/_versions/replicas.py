@@ -130,10 +130,9 @@ def has_own_sum(optimizer: Any, base: Any) -> bool:
     )
 
 
-def _apply_without_sum(optimizer: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+def _apply_without_sum(apply: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
     extended = _Replaced(strategy.extended, batch_reduce_to=_take_as_sums)
-    apply = type(optimizer)._distributed_apply
-    return apply(optimizer, _Replaced(strategy, extended=extended), *args, **kwargs)
+    return apply(_Replaced(strategy, extended=extended), *args, **kwargs)
 
 
 class _Replaced:
