@@ -114,6 +114,5 @@ def subscribers() -> List[Subscriber]:
 def is_loaded(name: str) -> bool:
     """Returns whether the import of a module has completed."""
     module = sys.modules.get(name)
-    if module is None:
-        return False
-    return not getattr(getattr(module, "__spec__", None), "_initializing", False)
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)

@@ -131,10 +131,7 @@ def is_watched(optimizer: Any) -> bool:
 
 
 def built_unwatched() -> Dict[Any, str]:
-    """Returns the classes of optimizers with steps that were built before `watch_all`.
-
-    They are by the graph of a Session, or by the optimizer of a `tf.function`.
-    """
+    """Returns names of classes with steps built before `watch_all`, by graph or by optimizer."""
     return dict(_unwatched)
 
 

@@ -16,11 +16,7 @@ __all__ = ["wrapper_for"]
 
 
 def wrapper_for(module: Any, replace: bool) -> Optional[Tuple[str, StandIn]]:
-    """Returns what `compile` names in a module of Keras, and what is to stand there instead.
-
-    None if nothing is to change. With `replace`, our class is at the public path where Keras has
-    one, too.
-    """
+    """Returns what `compile` names in a module of Keras, and what is to stand there; or None."""
     name = variable_of_compile(module)
     value = getattr(module, name, None)
     # Otherwise only those of models with an experimental policy of ours, which says how to scale.

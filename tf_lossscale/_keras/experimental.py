@@ -137,10 +137,7 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
 
 
 def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
-    """Wraps `optimizer` like `from_loss_scale`, but as the graph rewrite does up to TensorFlow 2.8.
-
-    There it is in the experimental class whatever the loss scale.
-    """
+    """Wraps `optimizer` as the graph rewrite does: up to 2.8 always in the experimental class."""
     family = keras_family(optimizer)
     if family is not None and family.installed_experimental is not None:
         return LossScaleOptimizer(optimizer, loss_scale)

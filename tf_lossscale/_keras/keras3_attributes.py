@@ -36,10 +36,7 @@ class _InnerOption(Forward):
 
 
 class _Keras3State(InVariables):
-    """The scale of a Keras 3 optimizer, held in the variables that Keras 3 saves.
-
-    Unlike Keras 3's own rule, Keras 2's has a minimum and a maximum.
-    """
+    """The scale in the variables that Keras 3 saves, with the minimum and maximum of Keras 2."""
 
     def __init__(self, optimizer: Any, multiplier: float) -> None:
         self._optimizer = optimizer
@@ -96,10 +93,7 @@ def _stored(name: str, doc: str, before: Optional[Callable[[Any, Any], None]] = 
 
 
 class Keras3Attributes(LossScaleWrapper):
-    """Base class of `Keras3Wrapper`: all but the scaling and the steps.
-
-    Unlike the wrappers of Keras 2 optimizers it has variables of its own, as Keras 3's class has.
-    """
+    """Base class of `Keras3Wrapper`: all but the scaling and the steps, with its own variables."""
 
     _inner_is_stored_as = "inner_optimizer"
 

@@ -257,11 +257,8 @@ def _installed_or(name: str, ours: Any) -> Any:
     return ours if found is None else found
 
 
-ExperimentalPolicy: Any = (
-    _PolicyWithLossScale
-    if original(_experimental, "Policy") is None
-    else _accepting_our_loss_scales(original(_experimental, "Policy"))
-)
+_known: Any = original(_experimental, "Policy")
+ExperimentalPolicy: Any = _accepting_our_loss_scales(_known) if _known else _PolicyWithLossScale
 experimental_global_policy: Any = _installed_or("global_policy", _global_policy)
 set_policy: Any = _installed_or("set_policy", _set_policy)
 get_layer_policy: Any = _installed_or("get_layer_policy", _get_layer_policy)

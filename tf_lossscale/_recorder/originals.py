@@ -122,7 +122,9 @@ class Originals:
                 "with the step in that function",
             )
         inner = inner_optimizer(optimizer)
-        reports = self._reports(inner, kind.step_method)
+        # An attribute of the object itself cannot be replaced in its class.
+        is_own = kind.step_method in getattr(inner, "__dict__", {})
+        reports = not is_own and self._replace(type(inner), kind.step_method, self._with_applying)
 
         def begin(strategy: Any, all_given: Any) -> WatchedStep:
             replicas = strategy.experimental_local_results(all_given)
@@ -146,12 +148,6 @@ class Originals:
         finally:
             self._applying.remove(mine)
         step.finished(None, None)
-
-    def _reports(self, inner: Any, method: str) -> bool:
-        """Lets the inner optimizer report when it is called; returns whether it does."""
-        if method in getattr(inner, "__dict__", {}):
-            return False
-        return self._replace(type(inner), method, self._with_applying)
 
     def _with_applying(self, original: Any) -> Any:
         def apply(inner: Any, *args: Any, **kwargs: Any) -> Any:

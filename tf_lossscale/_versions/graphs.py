@@ -57,10 +57,7 @@ def outermost_graph() -> Any:
 
 
 def current_loop() -> Any:
-    """Returns an object that identifies the innermost loop that is being built, or None.
-
-    It is the context of a loop of control flow v1, or the graph of the body of a loop of v2.
-    """
+    """Returns the innermost loop that is being built: its context, its body's graph, or None."""
     for graph in graphs_around():
         loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
         if loop is not None:
