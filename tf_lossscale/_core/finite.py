@@ -15,8 +15,7 @@ from tf_lossscale._versions.watching import unnoticed, variable_name
 
 __all__ = ["all_finite", "bad_gradients", "find_nonfinite", "first_true", "is_finite"]
 
-_SMALL = 1 << 14
-"""Number of elements up to which the call of an operation takes longer than its work."""
+_SMALL = 1 << 14  # elements up to which the call of an operation takes longer than its work
 
 
 def _values(gradients: Sequence[Any]) -> List[Any]:

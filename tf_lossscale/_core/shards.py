@@ -172,12 +172,8 @@ class Step(NamedTuple):
     text: Any  # string of shape `[]`: the same for the error
 
 
-EXACT = 1 << 24
-"""float32 holds whole numbers exactly up to here."""
-
-MODULUS = (1 << 29) - 3
-"""A prime; numbers that stand for shapes are smaller."""
-
+EXACT = 1 << 24  # float32 holds whole numbers exactly up to here
+MODULUS = (1 << 29) - 3  # a prime; numbers that stand for shapes are smaller
 _FACTOR = 1000003
 _WEIGHTS = [pow(_FACTOR, power, MODULUS) for power in range(1, 256)]  # more than dimensions
 _SHOWN = 8

@@ -9,13 +9,15 @@ does not walk TensorFlow's attributes; it recognizes every module of such a tree
 
 import importlib
 import importlib.abc
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Iterable, List, Optional
 
 from tf_lossscale import _namespace, _paths
-from tf_lossscale._versions.originals import API_ROOTS, COMPILERS, tf_keras_is_in_use
+from tf_lossscale._versions.originals import API_ROOTS, COMPILERS
+from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 __all__ = [
     "AwaitingLoader",
@@ -42,7 +44,8 @@ def namespace_of(module_name: str) -> Optional[str]:
     >>> namespace_of("keras._tf_keras.keras.mixed_precision")
     'keras.mixed_precision'
     """
-    if module_name.startswith("tf_keras") and not tf_keras_is_in_use():
+    uses_tf_keras = os.environ.get(LEGACY_KERAS) in LEGACY_KERAS_VALUES
+    if module_name.startswith("tf_keras") and not uses_tf_keras:
         return None  # our policies are based on `tf.keras`
     for root, namespace in API_ROOTS:
         if module_name == root:

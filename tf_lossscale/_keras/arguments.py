@@ -17,6 +17,7 @@ from tf_lossscale._versions.keras_optimizers import keras_3_backend, uncalled_ho
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
+    "MARK",
     "are_summed",
     "as_final_arguments",
     "check_inner",
@@ -24,7 +25,6 @@ __all__ = [
     "final_loss_scale",
     "forget_earlier_wrapper",
     "loss_scale_from_config",
-    "mark_wrapped",
     "refuse_unsupported",
     "takes",
 ]
@@ -32,7 +32,7 @@ __all__ = [
 _SUPPORTED = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy")
 
 # Keras 2 sets the same attribute since TensorFlow 2.6, so each class detects the other's wrappers.
-_MARK = "_is_wrapped_by_loss_scale_optimizer"
+MARK = "_is_wrapped_by_loss_scale_optimizer"
 
 
 def check_inner(inner: Any) -> KerasFamily:
@@ -63,7 +63,7 @@ def check_inner(inner: Any) -> KerasFamily:
             f"LossScaleOptimizer cannot wrap another LossScaleOptimizer, but got: {inner}. Wrap "
             "its inner_optimizer, or use it as it is."
         )
-    if getattr(inner, _MARK, False):
+    if getattr(inner, MARK, False):
         raise ValueError(
             '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An optimizer can only '
             f"be wrapped by a single LossScaleOptimizer; {inner} needs a second instance for the "
@@ -151,11 +151,7 @@ def forget_earlier_wrapper(optimizer: Any) -> None:
     """Allows a second `compile` to wrap the same optimizer again where Keras's own class does."""
     family = keras_family(optimizer)
     if family is not None and (family.kind == "keras3" or not has(Since.KERAS_MARKS_WRAPPED)):
-        vars(optimizer).pop(_MARK, None)
-
-
-def mark_wrapped(inner: Any) -> None:
-    object.__setattr__(inner, _MARK, True)
+        vars(optimizer).pop(MARK, None)
 
 
 def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:

@@ -11,7 +11,7 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
+from tf_lossscale._keras.arguments import MARK, check_inner, final_loss_scale
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable
@@ -84,7 +84,7 @@ class LossScaleWrapper:
         if cls is not type(self):
             object.__setattr__(self, "__class__", cls)
         self._set_up(inner, _state_of(loss_scale))
-        mark_wrapped(inner)
+        object.__setattr__(inner, MARK, True)
 
     def _set_up(self, inner: Any, state: Any) -> None:
         """Stores the inner optimizer, and the state of its loss scale."""

@@ -18,8 +18,7 @@ _Read = Callable[..., Optional[Reading]]
 """Reads the counters, of a Session if one is passed; returns None if no step was built."""
 
 _MINIMUM = 1.0
-_WITHOUT_EFFECT = 2.0**100
-"""A loss scale that no scaled gradient of float16 survives."""
+_WITHOUT_EFFECT = 2.0**100  # a loss scale that no scaled gradient of float16 survives
 
 
 class Warner:

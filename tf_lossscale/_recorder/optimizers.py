@@ -144,8 +144,7 @@ class Steps:
 
     def __init__(self, file: RecordFile, reader: Reader, optimizer: Any, variables: Any) -> None:
         loss_scale = loss_scale_of(optimizer)
-        self.application_is_known = True
-        """Whether the inner optimizer reports that it applies a step."""
+        self.application_is_known = True  # whether the inner optimizer reports each step
         self._replicas = replica_count()
         self._tests_gradients = loss_scale.tests_gradients
         shapes = [tf.TensorShape(each.shape).as_list() for each in variables]
@@ -156,8 +155,7 @@ class Steps:
             shapes=[[-1 if size is None else int(size) for size in shape] for shape in shapes],
         )
         self._xla: Optional[bool] = None
-        self._rings: Dict[Any, Ring] = {}
-        """By the graph of a Session; None stands for eager mode."""
+        self._rings: Dict[Any, Ring] = {}  # by the graph of a Session; None is for eager mode
         self._begin_record(file, reader)
         self.note_beginning(optimizer, variables)
         self.known.add(self)

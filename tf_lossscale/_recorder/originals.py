@@ -224,8 +224,7 @@ class _Arguments:
 
     gradients: Sequence[Any] = ()
     variables: Sequence[Any] = ()
-    are_sums = False
-    """Whether the caller has already combined the gradients of all replicas."""
+    are_sums = False  # whether the caller has already combined the gradients of all replicas
 
     def __init__(
         self, kind: Recorded, method: Any, optimizer: Any, args: Sequence[Any], kwargs: Any

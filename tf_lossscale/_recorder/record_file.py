@@ -18,9 +18,7 @@ except ImportError:  # Windows
 
 __all__ = ["RecordFile", "RecordingError", "hand_over", "hold", "keep", "remove_record"]
 
-_LINES = 200
-_SECONDS = 1.0
-"""The most lines, and the longest time, after which lines are written to the file."""
+_LINES, _SECONDS = 200, 1.0  # after so many lines, or so long a time, lines are written
 
 
 class RecordingError(RuntimeError):

@@ -39,8 +39,7 @@ class _Recording(_import_hook.Subscriber):
         self._waiting: List[str] = []
         """Modules whose import ended before that of TensorFlow, which the patches need."""
         self._was_terminated = False
-        self._handler: Any = None
-        """That of SIGTERM which ours has replaced."""
+        self._handler: Any = None  # that of SIGTERM which ours has replaced
         self._exit: Any = os._exit
 
     def begin(self) -> None:

@@ -19,18 +19,10 @@ from tf_lossscale._versions.watching import RawVariable, after_each_call, before
 __all__ = ["Reader", "Ring"]
 
 _SIZE = 1024
-_CALLS = 200
-_SECONDS = 1.0
-"""The most calls, and the longest time, between two readings."""
-
-_IDLE_CALLS = 8
-"""The same while calls make no steps: a later one may make many."""
-
-_LATE = 16
-"""How many steps may still be running in other threads while the ring is read."""
-
-_RINGS = "_tf_lossscale_rings"
-"""The attribute of a graph with its rings, which exist as long as it does."""
+_CALLS, _SECONDS = 200, 1.0  # the most calls, and the longest time, between two readings
+_IDLE_CALLS = 8  # the most while calls make no steps: a later one may make many
+_LATE = 16  # how many steps may still be running in other threads while the ring is read
+_RINGS = "_tf_lossscale_rings"  # the attribute of a graph with its rings, as long as it exists
 
 
 class Ring:

@@ -3,11 +3,8 @@
 This module does not import TensorFlow, because `install()` runs before TensorFlow is imported.
 """
 
-import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
-
-from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 __all__ = [
     "API_ROOTS",
@@ -22,7 +19,6 @@ __all__ = [
     "loaded_contrib_class",
     "original",
     "replaced",
-    "tf_keras_is_in_use",
     "variable_of_compile",
 ]
 
@@ -65,11 +61,6 @@ def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
 def is_lazy_loader(module: Any) -> bool:
     """Returns whether this is a placeholder for a module, which reading an attribute loads."""
     return type(module).__name__.endswith("LazyLoader")
-
-
-def tf_keras_is_in_use() -> bool:
-    """Returns whether `tf.keras` is the package tf_keras, without importing TensorFlow."""
-    return os.environ.get(LEGACY_KERAS) in LEGACY_KERAS_VALUES
 
 
 replaced: List[Tuple[Any, str, Any]] = []
