@@ -275,11 +275,9 @@ class DynamicLossScale(LossScale):
 
     def _update_after(self, finite: Any) -> Any:
         """Counts a step; returns a tensor that is available afterwards, None in eager mode."""
-        scale, steps = self._current_loss_scale, self._num_good_steps
-        period, multiplier = self._increment_period, self._multiplier
-        return update_as_cond(
-            lambda: dynamic_update(scale, steps, finite, period, multiplier), finite
-        )
+        state = self._current_loss_scale, self._num_good_steps
+        rule = self._increment_period, self._multiplier
+        return update_as_cond(lambda: dynamic_update(*state, finite, *rule), finite)
 
     def __repr__(self) -> str:
         shown = self.get_config()

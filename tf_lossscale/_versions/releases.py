@@ -17,17 +17,14 @@ __all__ = [
     "Since",
 ]
 
+# The last releases with Keras 2, as (major, minor, patch), and the first ones with Keras 3, which
+# `tf.keras` is from then on.
 LAST_WITH_KERAS_2 = {"tensorflow": (2, 15, 1), "keras": (2, 15, 0)}
-"""The last releases with Keras 2, as (major, minor, patch)."""
-
 FIRST_WITH_KERAS_3 = {"tensorflow": (2, 16, 0), "keras": (3, 0, 0)}
-"""The first releases with Keras 3, which `tf.keras` is from then on."""
 
+# The environment variable that selects Keras 2, from the package tf-keras, for `tf.keras`.
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
-"""The environment variable that selects Keras 2, from the package tf-keras, for `tf.keras`."""
-
-LEGACY_KERAS_VALUES = ("1", "true", "True")
-"""The values that select it; TensorFlow ignores all others."""
+LEGACY_KERAS_VALUES = ("1", "true", "True")  # that select it; TensorFlow ignores all others
 
 
 class Release(NamedTuple):
