@@ -165,10 +165,7 @@ def watch_step(step: Step) -> Watch:
 def watch_unconditional(
     optimizer: Any, gradients: Sequence[Any], describe: Callable[[Any, Sequence[Any]], Step]
 ) -> Watch:
-    """Begins a step that is applied in any case, in a replica context.
-
-    `describe` returns the step, given the strategy and the gradients of all replicas.
-    """
+    """Begins a step that is applied in any case; `describe` gets the gradients of all replicas."""
     if not _of_all:
         _note_unwatched(optimizer)
         return Watch()

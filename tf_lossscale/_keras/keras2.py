@@ -55,10 +55,7 @@ def _names_in(classes: Sequence[Any], condition: Callable[[Any], bool]) -> Set[s
 
 
 class DelegatingWrapper(LossScaleWrapper):
-    """Base class of the wrappers of Keras 2 optimizers, old and new.
-
-    Its variables and checkpoints are those of the inner optimizer, and of the loss scale.
-    """
+    """Has the variables and checkpoints of the inner optimizer, and those of the loss scale."""
 
     def _set_up(self, inner: Any, state: Any) -> None:
         self.__dict__.update(_optimizer=inner, _state=state)

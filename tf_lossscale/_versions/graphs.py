@@ -34,10 +34,7 @@ _context: Any = first_module("tensorflow.python.eager.context")
 
 
 def in_eager_mode() -> Any:
-    """Returns a context manager for eager mode, also within `with tf.Graph().as_default():`.
-
-    `tf.init_scope` would stay in that graph.
-    """
+    """Returns a context for eager mode, also within `Graph.as_default()`, unlike `init_scope`."""
     return _context.eager_mode()
 
 

@@ -180,9 +180,6 @@ def keras_session(optimizer: Any) -> Any:
 
 
 def policy_of_layer(layer: Any) -> Any:
-    """Returns the dtype policy of a Keras layer; None for other objects.
-
-    TensorFlow 1.15 has neither a public attribute for it nor `get_layer_policy`.
-    """
+    """Returns the dtype policy of a Keras layer, private in 1.15; None for other objects."""
     policy = getattr(layer, "dtype_policy", None)
     return getattr(layer, "_dtype_policy", None) if policy is None else policy
