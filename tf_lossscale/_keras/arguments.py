@@ -40,18 +40,16 @@ def check_inner(inner: Any) -> KerasFamily:
     refuse_unsupported()
     family = keras_family(inner)
     if family is None:
-        message = (
-            '"inner_optimizer" must be an instance of `tf.keras.optimizers.Optimizer` or '
-            f"`tf.keras.optimizers.experimental.Optimizer`, but got: {inner}. "
-        )
+        advice = "Pass the optimizer itself, such as tf.keras.optimizers.SGD(0.1)."
         if isinstance(inner, tf1.train.Optimizer):
-            message += (
+            advice = (
                 "For a tf.compat.v1.train.Optimizer use "
                 "compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer."
             )
-        else:
-            message += "Pass the optimizer itself, such as tf.keras.optimizers.SGD(0.1)."
-        raise TypeError(message)
+        raise TypeError(
+            '"inner_optimizer" must be an instance of `tf.keras.optimizers.Optimizer` or '
+            f"`tf.keras.optimizers.experimental.Optimizer`, but got: {inner}. {advice}"
+        )
     if not _runs_on_tensorflow(family):
         raise RuntimeError(
             "tf_lossscale scales losses with TensorFlow only, but Keras runs on "

@@ -230,10 +230,7 @@ def _get_layer_policy(layer: Any) -> Any:
 def _with_loss_scale(policy: Any) -> Any:
     if hasattr(policy, "loss_scale"):
         return policy
-    set_for = experimental_policy_of(policy)
-    if set_for is not None:
-        return set_for
-    return _PolicyWithLossScale(getattr(policy, "name", policy))
+    return experimental_policy_of(policy) or _PolicyWithLossScale(getattr(policy, "name", policy))
 
 
 def _accepting_our_loss_scales(installed: Any) -> Any:
@@ -253,8 +250,7 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
 
 def _installed_or(name: str, ours: Any) -> Any:
     ours.__name__ = ours.__qualname__ = name
-    found = original(_experimental, name)
-    return ours if found is None else found
+    return original(_experimental, name) or ours
 
 
 _known: Any = original(_experimental, "Policy")
