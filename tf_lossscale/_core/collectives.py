@@ -99,7 +99,7 @@ def _sessions_could_prune() -> bool:
     graph = tf1.get_default_graph()
     return (
         not hasattr(graph, "outer_graph")  # a function runs all its collectives
-        and graph._get_control_flow_context() is None  # in a branch or loop, none can be merged
+        and not graphs.in_control_flow(graph)  # inside it, replicas cannot be merged
         and not tf.distribute.in_cross_replica_context()
         and len(tf.distribute.get_strategy().extended.worker_devices) > 1
     )

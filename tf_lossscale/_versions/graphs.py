@@ -11,6 +11,7 @@ __all__ = [
     "disable_lowering",
     "graph_rewrite_is_on",
     "graphs_around",
+    "in_control_flow",
     "in_eager_mode",
     "in_xla_context",
     "mixed_policy_is_set",
@@ -36,6 +37,11 @@ _context: Any = first_module("tensorflow.python.eager.context")
 def in_eager_mode() -> Any:
     """Returns a context for eager mode, also within `Graph.as_default()`, unlike `init_scope`."""
     return _context.eager_mode()
+
+
+def in_control_flow(graph: Any) -> bool:
+    """Returns whether new operations in `graph` are in a branch or loop of control flow v1."""
+    return graph._get_control_flow_context() is not None
 
 
 def graphs_around() -> Iterator[Any]:
