@@ -12,14 +12,8 @@ import shutil
 import sys
 from typing import List, Tuple
 
-from tf_lossscale._checkpoint import isolated
-from tf_lossscale._checkpoint.locate import (
-    BOOKKEEPING,
-    TENSORFLOW,
-    CheckpointError,
-    locate,
-    without_suffix,
-)
+from tf_lossscale._checkpoint import isolated, locate
+from tf_lossscale._checkpoint.locate import BOOKKEEPING, CheckpointError
 from tf_lossscale._process import ArgumentParser, printable
 
 __all__ = ["main"]
@@ -69,7 +63,7 @@ def main(arguments: List[str], prog: str) -> int:
 
 
 def _inspect(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
-    answer = isolated.answer(locate(parsed.path), as_json=parsed.json)
+    answer = isolated.answer(locate.locate(parsed.path), as_json=parsed.json)
     return (0 if answer["states"] else 1), answer["lines"]
 
 
@@ -79,14 +73,14 @@ def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
     If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
     not find a checkpoint. The new index is moved last, and an old index is removed first.
     """
-    place = locate(parsed.path)
-    if place.format != TENSORFLOW:
+    place = locate.locate(parsed.path)
+    if place.format != locate.TENSORFLOW:
         raise CheckpointError(
             f"{parsed.path}: only TensorFlow checkpoints can be converted. A {place.format} also "
             "describes its optimizer, so a copy with other state would not load. `inspect` shows "
             "the values to start with."
         )
-    destination = without_suffix(parsed.destination)
+    destination = locate.without_suffix(parsed.destination)
     _check_destination(place.path, destination, parsed.force)
     folder, name = os.path.split(os.path.abspath(destination))
     hidden = os.path.join(folder, f".{name}.tf-lossscale-{secrets.token_hex(4)}")

@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from tf_lossscale._checkpoint.finding import Contents, State
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
@@ -74,17 +74,13 @@ def answer(place: Place, **request: Any) -> Dict[str, Any]:
             f"{place.path}: damaged: reading took more than {seconds} seconds, or was stopped"
         )
     ready = done.stdout.startswith(_READY)
-    try:
+    values = None
+    with contextlib.suppress(ValueError, RecursionError):
         values = json.loads(done.stdout[len(_READY) if ready else 0 :].decode("ascii"))
-    except (ValueError, RecursionError):
-        values = None
     if status or not isinstance(values, dict):
         library = "h5py" if place.format in (HDF5, KERAS) else "tensorflow"
-        what = (
-            "damaged: the library that reads it crashed"
-            if ready
-            else f"cannot read it: `import {library}` failed"
-        )
+        failed = f"cannot read it: `import {library}` failed"
+        what = "damaged: the library that reads it crashed" if ready else failed
         raise CheckpointError(f"{place.path}: {what} (status {status})")
     if "error" in values:
         raise CheckpointError(values["error"])
@@ -128,7 +124,11 @@ def _set_limits(seconds: int, memory: int) -> None:
         return
     signal.alarm(seconds)  # a file on a slow or dead network costs no processor time
     used = resource.getrusage(resource.RUSAGE_SELF)
-    address, data = _memory_in_use()
+    address, data = 0, 0
+    # Systems other than Linux have no such file, and do not enforce these limits.
+    with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        sizes = [int(pages) * os.sysconf("SC_PAGE_SIZE") for pages in file.read().split()]
+        address, data = sizes[0], sizes[5]
     for kind, limit in (
         (resource.RLIMIT_DATA, data + memory),
         (resource.RLIMIT_AS, address + 8 * memory),
@@ -139,17 +139,6 @@ def _set_limits(seconds: int, memory: int) -> None:
         if hard == resource.RLIM_INFINITY or limit < hard:
             with contextlib.suppress(OSError, ValueError):  # the system does not support this limit
                 resource.setrlimit(kind, (limit, hard))
-
-
-def _memory_in_use() -> Tuple[int, int]:
-    """Returns the sizes of the address space and of the data, in bytes."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = file.read().split()
-    except OSError:  # systems other than Linux, which do not enforce these limits
-        return 0, 0
-    size = os.sysconf("SC_PAGE_SIZE")
-    return int(pages[0]) * size, int(pages[5]) * size
 
 
 def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, Any]:
@@ -165,15 +154,13 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
     except CheckpointError as error:
         return {"error": str(error)}
     except MemoryError:
-        return {
-            "error": f"{place.path}: damaged: reading it needs more than {request['memory']} bytes "
-            "of memory"
-        }
+        message = f"damaged: reading it needs more than {request['memory']} bytes of memory"
     except Exception as error:  # the libraries can raise almost anything
-        if isinstance(error, OSError) and error.errno in _NOT_THE_FILE:
-            return {"error": f"{place.path}: {error}"}
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return {"error": f"{place.path}: damaged, or not a {place.format}: {lines[0]}"}
+        message = f"damaged, or not a {place.format}: {lines[0]}"
+        if isinstance(error, OSError) and error.errno in _NOT_THE_FILE:
+            message = str(error)
+    return {"error": f"{place.path}: {message}"}
 
 
 def _as_text(contents: Contents) -> List[str]:
@@ -195,21 +182,17 @@ def _as_text(contents: Contents) -> List[str]:
 def _state_lines(state: State) -> Iterator[str]:
     yield f"Loss scale of {state.layout.written_by}"
     yield f"  TensorFlow: {state.layout.tensorflow}"
-    for row in _rows([(v.key, v.role, v.dtype, str(v.value)) for v in state.variables]):
-        yield f"    {row}"
+    yield from _rows("    ", [(v.key, v.role, v.dtype, str(v.value)) for v in state.variables])
     if state.layout.restored_by:
         yield "  restored by:"
-        for each in state.layout.restored_by:
-            yield f"    {each}"
-    for note in state.layout.notes:
-        yield f"  note: {note}"
+        yield from (f"    {name}" for name in state.layout.restored_by)
+    yield from (f"  note: {note}" for note in state.layout.notes)
 
 
-def _rows(cells: Sequence[Sequence[str]]) -> List[str]:
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
-    ]
+def _rows(indent: str, cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    for row in cells:
+        yield indent + "  ".join(map(str.ljust, row, widths)).rstrip()
 
 
 def _as_json(contents: Contents) -> List[str]:
@@ -231,12 +214,10 @@ def _as_json(contents: Contents) -> List[str]:
 def _of_plan(plan: Plan) -> Iterator[str]:
     """Yields the lines of the report of `convert`, below its title."""
     if plan.changes:
-        for row in _rows([(old, "->", new) for old, new in plan.changes]):
-            yield f"  {row}"
+        yield from _rows("  ", [(old, "->", new) for old, new in plan.changes])
     else:
         yield "  unchanged: the target can restore the loss scale from it"
-    for notice in plan.notices:
-        yield f"note: {notice}"
+    yield from (f"note: {notice}" for notice in plan.notices)
 
 
 def _dumped(place: Place, values: Dict[str, Any]) -> str:

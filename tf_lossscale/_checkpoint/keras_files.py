@@ -9,7 +9,7 @@ import json
 import shutil
 import tempfile
 import zipfile
-from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
+from typing import IO, Any, Dict, Iterator, List, Tuple
 
 from tf_lossscale._checkpoint.finding import KERAS_3, Configured, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
@@ -100,14 +100,9 @@ def _object(value: Any) -> Dict[str, Any]:
 
 
 def _datasets(file: Any) -> Dict[str, Any]:
-    found: Dict[str, Any] = {}
-
-    def visit(name: str, item: Any) -> None:
-        if hasattr(item, "dtype"):
-            found[name] = item
-
-    file.visititems(visit)
-    return found
+    items: Dict[str, Any] = {}
+    file.visititems(items.__setitem__)
+    return {name: item for name, item in items.items() if hasattr(item, "dtype")}
 
 
 def _states(datasets: Dict[str, Any]) -> Iterator[State]:
@@ -169,9 +164,9 @@ def _configured(config: Any, has_state: bool) -> Iterator[Configured]:
 def _settings(config: Dict[str, Any]) -> Dict[str, object]:
     names = ("dynamic", "initial_scale", "dynamic_growth_steps")
     settings: Dict[str, object] = {name: config[name] for name in names if name in config}
-    old: Optional[Any] = config.get("loss_scale")  # TensorFlow 2.0 to 2.3
-    if isinstance(old, dict) and isinstance(old.get("config"), dict):
-        inner = old["config"]
+    old = config.get("loss_scale")  # TensorFlow 2.0 to 2.3
+    inner = old.get("config") if isinstance(old, dict) else None
+    if isinstance(inner, dict):
         settings["dynamic"] = "initial_loss_scale" in inner
         settings["initial_scale"] = inner.get("initial_loss_scale", inner.get("loss_scale_value"))
         if "increment_period" in inner:
