@@ -1,5 +1,6 @@
 """The file of a recording: one for each process, locked, and written at least every second."""
 
+import contextlib
 import dataclasses
 import os
 import stat
@@ -16,7 +17,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["RecordFile", "RecordingError", "hand_over", "hold", "keep", "remove_record"]
+__all__ = ["RecordFile", "RecordingError", "hand_over", "hold", "keep", "notify", "remove_record"]
 
 _LINES, _SECONDS = 200, 1.0  # after so many lines, or so long a time, lines are written
 
@@ -55,11 +56,8 @@ def hold(path: str) -> int:
 
 
 def hand_over(descriptor: int) -> Optional[int]:
-    """Prepares the lock for the program that this process becomes with `exec`: `keep` takes it.
-
-    Returns None on Windows, where that program is another process.
-    """
-    if os.name == "nt":
+    """Prepares the lock for the program that this process becomes with `exec`, and for `keep`."""
+    if os.name == "nt":  # where that program is another process
         _release(descriptor)
         return None
     os.set_inheritable(descriptor, True)
@@ -151,10 +149,8 @@ class RecordFile:
         self._process = os.getpid()
         self._exists = not lazy
         self._failed = False
-        self._held = held
+        self._held = hold(path) if held is None and not lazy else held
         if not lazy:
-            if held is None:
-                self._held = hold(path)
             with open(path, "w", encoding="utf-8"):
                 pass
 
@@ -194,11 +190,9 @@ class RecordFile:
         # Without the guard, which another thread of the parent may have held when it was forked.
         elif not self._failed:
             self._failed = True
-            print(
-                f"tf-lossscale: the steps of process {os.getpid()} are not recorded, because "
-                "it was forked from one that records.",
-                file=sys.stderr,
-                flush=True,
+            notify(
+                f"the steps of process {os.getpid()} are not recorded, because it was forked from "
+                "one that records."
             )
 
     @property
@@ -233,18 +227,17 @@ class RecordFile:
             except OSError as error:
                 self._failed = True  # a record with missing lines would be read as a wrong one
                 reason = error.strerror or error
-                print(
-                    f"tf-lossscale: the record ends here: {self.path} cannot be written: {reason}.",
-                    file=sys.stderr,
-                )
+                notify(f"the record ends here: {self.path} cannot be written: {reason}.")
             self._exists = True
+
+
+def notify(message: str) -> None:
+    print(f"tf-lossscale: {message}", file=sys.stderr, flush=True)
 
 
 def remove_record(path: str, only_empty: bool = False) -> None:
     """Removes the file of a record without a step; `only_empty` keeps it if it has any content."""
-    try:
+    with contextlib.suppress(OSError):  # an empty record cannot be compared either
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode) and not (only_empty and status.st_size):
             os.remove(path)
-    except OSError:
-        pass  # an empty record cannot be compared either

@@ -63,8 +63,7 @@ class _Recording(_import_hook.Subscriber):
         """Patches the classes of a module, once TensorFlow is there."""
         if name != "tensorflow":
             self._waiting.append(name)
-        is_ready = name == "tensorflow" or self._recorder is not None
-        if is_ready or _import_hook.is_loaded("tensorflow"):
+        if name == "tensorflow" or self._recorder or _import_hook.is_loaded("tensorflow"):
             self._patch_waiting()
 
     def _patch_waiting(self) -> None:
@@ -79,17 +78,11 @@ class _Recording(_import_hook.Subscriber):
             self._originals.patch_module(name, sys.modules[name])
 
     def _terminate(self, number: int, frame: Any) -> None:
-        def flush_and_pass_on() -> None:
-            self._flush(has_ended=False)
-            self._pass_on(number, frame)
+        self._was_terminated = True
+        self.file.guard.call_outside(lambda: self._flush_and_pass_on(number, frame))
 
-        if self.file.is_of_this_process:
-            self._was_terminated = True
-            self.file.guard.call_outside(flush_and_pass_on)
-        else:
-            self._pass_on(number, frame)
-
-    def _pass_on(self, number: int, frame: Any) -> None:
+    def _flush_and_pass_on(self, number: int, frame: Any) -> None:
+        self._flush(has_ended=False)
         if callable(self._handler):
             self._handler(number, frame)
         else:  # so that the process ends by the signal, as its parent expects
@@ -182,16 +175,14 @@ def _stop_at_exit() -> None:
     if recording is None:
         return
     # Set by the interpreter when it prints the traceback of an error that nobody caught.
-    complaints = recording.end(has_ended=not hasattr(sys, "last_type"))
-    for complaint in complaints:
-        print(f"tf-lossscale: {complaint[0].lower()}{complaint[1:]}", file=sys.stderr)
+    for complaint in recording.end(has_ended=not hasattr(sys, "last_type")):
+        record_file.notify(complaint[0].lower() + complaint[1:])
     if recording.advice and recording.file.is_of_this_process and recording.file.steps:
-        print(
-            f"tf-lossscale: recorded {recording.file.steps} steps in {recording.file.path}. "
+        record_file.notify(
+            f"recorded {recording.file.steps} steps in {recording.file.path}. "
             "`tf-lossscale compare OLD NEW` needs two runs that begin with the same weights, from "
             "a checkpoint that both restore, and that see the same data in the same order, without "
-            "dropout; `--seed N` alone does that only on one version of TensorFlow.",
-            file=sys.stderr,
+            "dropout; `--seed N` alone does that only on one version of TensorFlow."
         )
 
 
@@ -204,8 +195,7 @@ def announce(
     environment: MutableMapping[str, str], path: str, norm: bool, held: Optional[int] = None
 ) -> None:
     """Asks Python processes with this environment to record."""
-    path, process = os.path.abspath(path), os.getpid()
-    request = {"path": path, "norm": norm, "process": process, "held": held}
+    request = {"path": os.path.abspath(path), "norm": norm, "process": os.getpid(), "held": held}
     environment[REQUEST] = json.dumps(request)
 
 
@@ -216,10 +206,9 @@ def start_if_asked() -> None:
     _has_started = True
     request = json.loads(os.environ[REQUEST])
     if _is_for_this_process(request):
-        held = request["held"]
-        if held is not None:
-            record_file.keep(held)
-        start(request["path"], request["norm"], held=held, advice=True)
+        if request["held"] is not None:
+            record_file.keep(request["held"])
+        start(request["path"], request["norm"], held=request["held"], advice=True)
     else:
         root, extension = os.path.splitext(request["path"])
         start(f"{root}.{os.getpid()}{extension}", request["norm"], lazy=True)
@@ -231,10 +220,8 @@ def report_unused() -> None:
     if _has_started or request is None or not _is_for_this_process(request):
         return
     record_file.remove_record(request["path"])
-    print(
-        f"tf-lossscale: nothing was recorded in {request['path']}: the script did not import "
-        "TensorFlow.",
-        file=sys.stderr,
+    record_file.notify(
+        f"nothing was recorded in {request['path']}: the script did not import TensorFlow."
     )
 
 
