@@ -194,7 +194,7 @@ class Monitor:
                 "only once, when it is traced. Read them after the call."
             )
         session = session or tf1.get_default_session()
-        graphs = self._counter.graphs()
+        graphs = self._counter.counters
         if session is None and not tf.executing_eagerly() and None not in graphs:
             session = keras_session(self._optimizer)
         if session is not None and session.graph not in graphs:

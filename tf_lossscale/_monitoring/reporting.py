@@ -34,9 +34,8 @@ class Warner:
         tests = (self._of_skips, self._of_minimum, self._of_no_effect)
         messages = [test(reading) for test in tests]
         self._last = reading._replace(longest=max(self._last.longest, reading.longest))
-        for message in messages:
-            if message:
-                warnings.warn(message, RuntimeWarning, stacklevel=2)
+        for message in filter(None, messages):
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def _of_skips(self, reading: Reading) -> str:
         if self._after_skips is None or self._last.in_a_row >= self._after_skips:

@@ -109,7 +109,7 @@ class StepCounter(Watcher):
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = weakref.ref(optimizer)
-        self._counters: Dict[Any, _Counters] = {}
+        self.counters: Dict[Any, _Counters] = {}  # by graph; None stands for eager mode
         self._names: List[str] = []
         self._first: Dict[Tuple[str, ...], int] = {}
 
@@ -118,17 +118,17 @@ class StepCounter(Watcher):
             return None
         graph = outermost_graph()
         with unnoticed(_SCOPE):
-            if graph not in self._counters:
+            if graph not in self.counters:
                 variable = RawVariable([_SIZE])
                 with tf.init_scope():  # now, because the graph may be finalized later
                     scale = None if graph is None else _current_scale(self._optimizer())
-                self._counters[graph] = _Counters(variable, scale)
+                self.counters[graph] = _Counters(variable, scale)
             if graph is not None and in_xla_context():
                 raise NotImplementedError(
                     "tf_lossscale.monitoring.Monitor cannot count the steps that XLA compiles in a "
                     "Session. Remove the Monitor, or compile a tf.function in eager mode."
                 )
-            variable = self._counters[graph].variable
+            variable = self.counters[graph].variable
             return _CountedStep(self, variable, step, initialized(variable))
 
     def number_of(self, variables: Sequence[Any]) -> int:
@@ -139,13 +139,9 @@ class StepCounter(Watcher):
             self._names.extend(names)
         return self._first[names]
 
-    def graphs(self) -> List[Any]:
-        """Returns the graphs with steps; None stands for eager mode."""
-        return list(self._counters)
-
     def read(self, session: Optional[Any]) -> Reading:
         """Reads the counters of the graph of a Session, or of eager mode."""
-        counters = self._counters[None if session is None else session.graph]
+        counters = self.counters[None if session is None else session.graph]
         numbers = map(int, counters.variable.value(session))
         steps, skipped, last, in_a_row, longest, bad, all_bad = numbers
         if session is None:
