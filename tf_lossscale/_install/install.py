@@ -202,8 +202,7 @@ class _Record:
             replaced.append((owner, name, found[-1]))
 
     def register(self, name: str, module: SyntheticNamespace) -> None:
-        self.modules[name] = module
-        sys.modules[name] = module
+        self.modules[name] = sys.modules[name] = module
 
     def undo(self) -> None:
         for owner, name, old in reversed(self._attributes):
@@ -248,9 +247,7 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
     if namespace is None or isinstance(module, SyntheticNamespace):
         return
     present = set(dir(module))
-    for child in namespaces_below(namespace):
-        if child not in present:
-            _supply(record, module, module_name + "." + child, join(namespace, child))
+    _supply(record, module, module_name, namespace, present)
     symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
     record.note(module, symbols)
     for name, symbol in symbols.items():
@@ -269,13 +266,15 @@ def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
     return is_optimizer and not hasattr(getattr(module, symbol.name), "get_scaled_loss")
 
 
-def _supply(record: _Record, parent: Any, module_name: str, namespace: str) -> None:
-    """Adds a synthetic namespace, and those below it, to `parent`."""
-    module = SyntheticNamespace(module_name, namespace)
-    record.register(module_name, module)
-    record.bind(parent, module_name.rpartition(".")[2], module)
+def _supply(record: _Record, parent: Any, name: str, namespace: str, present: Set[str]) -> None:
+    """Adds the namespaces below one to its module `parent`, except those that are present."""
     for child in namespaces_below(namespace):
-        _supply(record, module, module_name + "." + child, join(namespace, child))
+        if child not in present:
+            below = join(namespace, child)
+            module = SyntheticNamespace(f"{name}.{child}", below)
+            record.register(module.__name__, module)
+            record.bind(parent, child, module)
+            _supply(record, module, module.__name__, below, set())
 
 
 def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
