@@ -66,9 +66,8 @@ class ScalingCalls:
         """
         here = self._here()
         decide = self._scaled_by_calls_here if here.pending else self._scaled_by_calls_elsewhere
-        scaled = decide(here)
+        scaled = here.scaled = decide(here)
         here.pending.clear()
-        here.scaled = scaled
         return scaled
 
     def check_apply(self) -> None:
@@ -84,18 +83,15 @@ class ScalingCalls:
         here.scaled = True
 
     def _scaled_by_calls_here(self, here: _Place) -> bool:
-        pending = here.pending
-        if UNSCALED in pending:
-            if LIKE_KERAS_3 in pending:
-                raise RuntimeError(
-                    "apply_gradients() cannot tell whether its gradients are scaled: "
-                    "scale_loss() was called after get_unscaled_gradients()." + _ADVICE
-                )
-            return False
-        if LIKE_KERAS_3 not in pending:
-            if UNSCALED not in self._elsewhere(here):
+        if LIKE_KERAS_3 not in here.pending:
+            if UNSCALED not in here.pending | self._elsewhere(here):
                 raise RuntimeError(_LEFT_SCALED + _ADVICE)
             return False
+        if UNSCALED in here.pending:
+            raise RuntimeError(
+                "apply_gradients() cannot tell whether its gradients are scaled: "
+                "scale_loss() was called after get_unscaled_gradients()." + _ADVICE
+            )
         self._refuse_other_scaling(here)
         return True
 
@@ -135,9 +131,7 @@ class ScalingCalls:
             places = list(self._places.items())
         for graph, place in places:
             unscales = place is not here and UNSCALED in place.pending
-            if not unscales or not isinstance(graph, tf.Graph):
-                continue
-            if not graphs or _calls(graphs, graph):
+            if unscales and isinstance(graph, tf.Graph) and (not graphs or _calls(graphs, graph)):
                 raise RuntimeError(
                     "The loss was scaled by scale_loss(), but the gradients may have been unscaled "
                     f"in the tf.function {graph.name!r}, which calls get_unscaled_gradients()."

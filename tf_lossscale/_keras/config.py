@@ -77,8 +77,7 @@ def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
     if state.decides:
         return serialized_loss_scale(state.loss_scale)
     if not state.dynamic:
-        arguments = {"loss_scale_value": state.initial_scale}
-        return {"class_name": "FixedLossScale", "config": arguments}
+        return {"class_name": "FixedLossScale", "config": {"loss_scale_value": state.initial_scale}}
     arguments = {
         "initial_loss_scale": state.initial_scale,
         "increment_period": state.growth_steps,
@@ -159,10 +158,8 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
     keras = _keras_for(serialized) if family is None else family.keras
     if is_keras_3(keras):
         return deserialize_optimizer(keras, _for_keras_3(serialized), custom_objects, False)
-    if family is None:
-        legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False
-    else:
-        legacy = family.kind == "legacy"
+    reads_legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False
+    legacy = reads_legacy if family is None else family.kind == "legacy"
     return deserialize_optimizer(keras, serialized, custom_objects, legacy)
 
 
@@ -183,17 +180,16 @@ def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
         arguments["learning_rate"] = arguments.pop("lr")
     decay = arguments.get("decay")
     if decay:  # in Keras 2, learning_rate / (1 + decay * iterations)
-        settings = {
-            "initial_learning_rate": arguments["learning_rate"],
-            "decay_steps": 1,
-            "decay_rate": decay,
-            "staircase": False,
-            "name": "InverseTimeDecay",
-        }
         arguments["learning_rate"] = {
             "module": "keras.optimizers.schedules",
             "class_name": "InverseTimeDecay",
-            "config": settings,
+            "config": {
+                "initial_learning_rate": arguments["learning_rate"],
+                "decay_steps": 1,
+                "decay_rate": decay,
+                "staircase": False,
+                "name": "InverseTimeDecay",
+            },
             "registered_name": None,
         }
     kept = {name: value for name, value in arguments.items() if name not in _DROPPED}
