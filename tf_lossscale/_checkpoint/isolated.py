@@ -23,12 +23,9 @@ __all__ = ["answer", "child"]
 # Limits for the file, in addition to what the libraries need and to what its size allows.
 MEMORY_BYTES = 2**30
 SECONDS = 60
-# A slow disk: a large file gets more time.
-_BYTES_PER_SECOND = 10 * 2**20
-# How often a file may be in memory: as it is read, and as it is written.
-_COPIES = 3
-# The time that the start of the libraries may take.
-_START_SECONDS = 120
+_BYTES_PER_SECOND = 10 * 2**20  # a slow disk: a large file gets more time
+_COPIES = 3  # how often a file may be in memory: as it is read, and as it is written
+_START_SECONDS = 120  # the time that the start of the libraries may take
 _LARGEST_ANSWER = 2**24
 _NOT_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EACCES)
 
@@ -36,10 +33,8 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from tf_lossscale._checkpoint.isolated import child; child(sys.argv[2])"
 )
-# What ends a child that reaches a limit.
-_STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")
-# Printed by the child when its libraries are imported and it begins to read the file.
-_READY = b"ready\n"
+_STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")  # what ends a child that reaches a limit
+_READY = b"ready\n"  # printed by the child when its libraries are imported and it begins to read
 
 
 def answer(place: Place, **request: Any) -> Dict[str, Any]:

@@ -1,12 +1,8 @@
-"""Reads and writes TensorFlow checkpoints, with TensorFlow.
-
-TensorFlow trusts a checkpoint: a damaged one can crash the process. Only the child process of
-`isolated` calls this module.
-"""
+"""Reads and writes TensorFlow checkpoints, with TensorFlow, in the child process of `isolated`."""
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Union
 
 from tf_lossscale._checkpoint import finding, plans
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
@@ -32,7 +28,7 @@ _OTHER_ERRORS = (
 def read(place: Place) -> Contents:
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)
-        states = checkpoint.states()
+        states = tuple(checkpoint.states())
     keys = "objects (tf.train.Checkpoint)" if checkpoint.has_objects else "names (tf.train.Saver)"
     return Contents(place.path, f"{place.format}, keys by {keys}", states)
 
@@ -52,7 +48,7 @@ def convert(
     """
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)
-        states = checkpoint.states()
+        states = list(checkpoint.states())
         if not states:
             return None
         graph = checkpoint.object_graph() if checkpoint.has_objects else None
@@ -131,16 +127,14 @@ class Checkpoint:
         """Whether it is an object checkpoint rather than one by variable names."""
         return OBJECT_GRAPH in self.tensors
 
-    def states(self) -> Tuple[State, ...]:
+    def states(self) -> Iterator[State]:
         if self.has_objects:
-            found = finding.by_object(self._nodes(), self.tensors)
+            found = finding.by_object(list(self._nodes()), self.tensors)
         else:
             found = finding.by_name(self.tensors)
-        states = []
         for layout, keys in found:
             roles = [(keys[name], role) for name, role in layout.roles.items() if name in keys]
-            states.append(State(layout, tuple(self._variable(*each) for each in roles)))
-        return tuple(states)
+            yield State(layout, tuple(self._variable(*each) for each in roles))
 
     def _variable(self, key: str, role: str) -> Variable:
         if key not in self.tensors:
@@ -156,13 +150,11 @@ class Checkpoint:
             value = float(number) if is_float else int(number)
         return Variable(key, role, dtype, value)
 
-    def _nodes(self) -> List[Node]:
-        nodes = []
+    def _nodes(self) -> Iterator[Node]:
         for node in self.object_graph().nodes:
             children = {child.local_name: child.node_id for child in node.children}
             keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
-            nodes.append(Node(children, keys[0] if keys else None))
-        return nodes
+            yield Node(children, keys[0] if keys else None)
 
     def object_graph(self) -> Any:
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
@@ -182,11 +174,8 @@ class Checkpoint:
 
 
 def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
-    """Writes a planned checkpoint, and the file that names it as the latest of its directory.
-
-    Its tensors are in memory at once, as when a program restores it.
-    """
-    # One thread, as threads need memory, which is limited.
+    """Writes a planned checkpoint, and the file that names it as the latest of its directory."""
+    # One thread, as threads need memory, which is limited, and holds all tensors at once.
     config = tf1.ConfigProto(
         intra_op_parallelism_threads=1,
         inter_op_parallelism_threads=1,

@@ -98,18 +98,16 @@ class _Installer(_import_hook.Subscriber):
 
     def imported(self, name: str, module: Any) -> None:
         record = _record
-        if record is None:
-            return
-        if name == "tensorflow":
+        if record is not None and name == "tensorflow":
             _fill_all(record)
-            return
-        # `import tensorflow` changes its modules until it completes, so these have to wait. First
-        # remember the module, then look whether it must wait: the import may complete in
-        # another thread in between.
-        record.early[name] = module
-        if record.tensorflow_is_there:
-            record.early.pop(name, None)
-            _fill(record, name, module)
+        elif record is not None:
+            # `import tensorflow` changes its modules until it completes, so these have to wait.
+            # First remember the module, then look whether it must wait: the import may complete
+            # in another thread in between.
+            record.early[name] = module
+            if record.tensorflow_is_there:
+                record.early.pop(name, None)
+                _fill(record, name, module)
 
     def spec(self, name: str) -> Optional[ModuleSpec]:
         if _record is None:
@@ -171,8 +169,7 @@ class _Record:
     def __init__(self) -> None:
         self.replace = False
         self.bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
-        # By full name: those that we put into `sys.modules`.
-        self.modules: Dict[str, SyntheticNamespace] = {}
+        self.modules: Dict[str, SyntheticNamespace] = {}  # by full name: ours in `sys.modules`
         self.tensorflow_is_there = False  # whether `import tensorflow` has completed
         self.early: Dict[str, Any] = {}  # by full name: those of interest imported before that
         self.subscribers = _import_hook.subscribers()  # those that the import hook had before

@@ -59,11 +59,7 @@ class ScalingCalls:
         pending.add(method)
 
     def applies_scaled(self) -> bool:
-        """Returns whether the gradients passed to `apply_gradients` are scaled.
-
-        Raises a RuntimeError if this cannot be determined, or if the calls would leave the
-        gradients scaled or unscale them twice.
-        """
+        """Returns whether `apply_gradients` gets scaled gradients; or raises a RuntimeError."""
         here = self._here()
         decide = self._scaled_by_calls_here if here.pending else self._scaled_by_calls_elsewhere
         scaled = here.scaled = decide(here)

@@ -179,7 +179,6 @@ class _CountedStep(WatchedStep):
             return self._variable.assign_add(after - before)
 
     def finished(self, operation: Any, applied: Any) -> Any:
-        in_graph = operation is not None and not tf.executing_eagerly()
-        after = [operation] if in_graph else []
+        after = [] if operation is None or tf.executing_eagerly() else [operation]
         with unnoticed(_SCOPE), tf1.control_dependencies([*self._ready, *after]):
             return self._variable.assign_add([1] + [0] * (_SIZE - 1))

@@ -160,10 +160,7 @@ class RecordFile:
             self.flush()
 
     def add_optimizer(self, header: RunHeader, record: OptimizerRecord) -> int:
-        """Adds the description of an optimizer; returns its number, which its steps refer to.
-
-        That of the run, `header`, precedes the first one. The steps of `record` are not added.
-        """
+        """Adds an optimizer, without its steps; returns its number, which they refer to."""
         with self.guard:
             if not self._optimizers:
                 self.write({"tf_lossscale_record": FORMAT, **dataclasses.asdict(header)})

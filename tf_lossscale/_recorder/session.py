@@ -36,8 +36,7 @@ class _Recording(_import_hook.Subscriber):
         self._with_norm = with_norm
         self._recorder: Any = None
         self._originals: Any = None
-        self._waiting: List[str] = []
-        """Modules whose import ended before that of TensorFlow, which the patches need."""
+        self._waiting: List[str] = []  # modules imported before TensorFlow, which patches need
         self._was_terminated = False
         self._handler: Any = None  # that of SIGTERM which ours has replaced
         self._exit: Any = os._exit
