@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, Mapping, Optional, Union
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from tf_lossscale._checkpoint import finding, plans
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
@@ -82,6 +82,7 @@ class Checkpoint:
             key: Entry(tf.as_dtype(dtypes[key]).name, tuple(shape))
             for key, shape in self._reader.get_variable_to_shape_map().items()
         }
+        self.has_objects = OBJECT_GRAPH in self.tensors  # its keys are not variable names
         self._check_data_files()
 
     def _check_data_files(self) -> None:
@@ -122,11 +123,6 @@ class Checkpoint:
         lengths = map(len, strings)
         return 4 + sum(each + max(1, -(-each.bit_length() // 7)) for each in lengths)
 
-    @property
-    def has_objects(self) -> bool:
-        """Whether it is an object checkpoint rather than one by variable names."""
-        return OBJECT_GRAPH in self.tensors
-
     def states(self) -> Iterator[State]:
         if self.has_objects:
             found = finding.by_object(list(self._nodes()), self.tensors)
@@ -143,11 +139,9 @@ class Checkpoint:
                 "index"
             )
         dtype, shape = self.tensors[key]
-        is_float, is_integer = tf.as_dtype(dtype).is_floating, tf.as_dtype(dtype).is_integer
-        value: Optional[Union[int, float]] = None
-        if not shape and (is_float or is_integer):
-            number: Any = self._reader.get_tensor(key)
-            value = float(number) if is_float else int(number)
+        kind = tf.as_dtype(dtype)
+        number: Any = float if kind.is_floating else int if kind.is_integer else None
+        value = number(self._reader.get_tensor(key)) if number and not shape else None
         return Variable(key, role, dtype, value)
 
     def _nodes(self) -> Iterator[Node]:

@@ -154,9 +154,8 @@ def _fill_all(record: "_Record") -> None:
     for name, module in list(sys.modules.items()):
         # The hook will see modules that are still being imported.
         complete = name == "tensorflow" or _import_hook.is_loaded(name)
-        if not complete or not isinstance(module, ModuleType) or not is_of_interest(name):
-            continue
-        if not is_lazy_loader(module):
+        is_api = isinstance(module, ModuleType) and is_of_interest(name)
+        if complete and is_api and not is_lazy_loader(module):
             _fill(record, name, module)
 
 

@@ -20,14 +20,8 @@ from tf_lossscale._versions.releases import Since
 __all__ = ["OPTIONS_OF_KERAS_3", "from_config", "serialized_loss_scale", "to_config"]
 
 OPTIONS_OF_KERAS_3 = (
-    "clipnorm",
-    "clipvalue",
-    "ema_momentum",
-    "ema_overwrite_frequency",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-    "use_ema",
-    "weight_decay",
+    *("clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps", "weight_decay"),
+    *("ema_momentum", "ema_overwrite_frequency", "use_ema"),
 )
 """Options of every optimizer: the installed class forwards them, and it may write its defaults."""
 

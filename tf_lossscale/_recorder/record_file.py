@@ -30,14 +30,10 @@ _held: Set[int] = set()
 
 
 def hold(path: str) -> int:
-    """Opens the file of a record, and locks it.
+    """Opens the file of a record, and locks it, or raises OSError or RecordingError.
 
     The lock belongs to the open file, so it survives that `tf-lossscale run` becomes the script,
     and it ends with the process, however that ends. A file that exists is not changed.
-
-    Raises:
-      OSError: the file cannot be written.
-      RecordingError: another process records to it.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     if fcntl is not None and stat.S_ISREG(os.fstat(descriptor).st_mode):

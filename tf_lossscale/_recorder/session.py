@@ -135,13 +135,9 @@ def start(
     norm: bool = True,
     lazy: bool = False,
     held: Optional[int] = None,
-    advice: bool = False,
+    advice: bool = False,  # whether to print at the exit what makes two runs comparable
 ) -> None:
-    """Starts to record the steps of this process: see `tf_lossscale.recording.start`.
-
-    For `lazy` and `held`, see `RecordFile`. `advice` is whether to print at the exit what makes two
-    runs comparable.
-    """
+    """Starts to record: see `tf_lossscale.recording.start`, and `RecordFile`."""
     global _recording
     with _lock:
         if _recording is not None:
