@@ -19,7 +19,6 @@ __all__ = ["import_hdf5", "read"]
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
 _OWN_KINDS = ("i", "f", "i", "f")
-_ENCRYPTED = 0x1
 # Weights hardly compress, and Keras does not compress them. Limits for an unpacked member: this
 # factor, or this size if that is more.
 _LARGEST_RATIO = 100
@@ -76,7 +75,7 @@ def _unpacked(archive: zipfile.ZipFile, path: str, name: str) -> Iterator[IO[byt
     if name not in archive.namelist():
         raise _damaged(path, f"it has no member {name}")
     info = archive.getinfo(name)
-    if info.flag_bits & _ENCRYPTED:
+    if info.flag_bits & 1:
         raise _damaged(path, f"its member {name} is encrypted")
     limit = max(_FREE_BYTES, _LARGEST_RATIO * info.compress_size)
     if info.file_size > limit:  # what is read of a member is never more than this

@@ -13,8 +13,6 @@ from tf_lossscale._versions.files import TrackableObjectGraph
 
 __all__ = ["Checkpoint", "convert", "read"]
 
-_VALUE = "VARIABLE_VALUE"
-
 # These do not show that the file is damaged.
 _OTHER_ERRORS = (
     tf.errors.NotFoundError,
@@ -147,8 +145,8 @@ class Checkpoint:
     def _nodes(self) -> Iterator[Node]:
         for node in self.object_graph().nodes:
             children = {child.local_name: child.node_id for child in node.children}
-            keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
-            yield Node(children, keys[0] if keys else None)
+            found = [each for each in node.attributes if each.name == "VARIABLE_VALUE"]
+            yield Node(children, found[0].checkpoint_key if found else None)
 
     def object_graph(self) -> Any:
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):

@@ -206,14 +206,7 @@ class _Record:
                 _forget(owner, name)
             else:
                 setattr(owner, name, old)
-        self._sweep()
-        for name, module in self.modules.items():
-            if sys.modules.get(name) is module:
-                del sys.modules[name]
-        replaced.clear()
-
-    def _sweep(self) -> None:
-        """Removes the copies of our symbols that wrappers of API modules have cached."""
+        # The copies of our symbols that wrappers of API modules have cached.
         for name, module in list(sys.modules.items()):
             if not isinstance(module, ModuleType) or not is_of_interest(name):
                 continue
@@ -224,6 +217,10 @@ class _Record:
                 for bound, value in self.bound:
                     if bound not in theirs and attributes.get(bound, _MISSING) is value:
                         del attributes[bound]
+        for name, module in self.modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        replaced.clear()
 
 
 def _forget(owner: Any, name: str) -> None:

@@ -36,11 +36,9 @@ class _Place:
     """The calls in one place."""
 
     def __init__(self) -> None:
-        # The methods called since gradients were last unscaled or applied here. The call of
-        # `get_unscaled_gradients` is itself included.
+        # The methods called since gradients were last unscaled, which is included, or applied here.
         self.pending: Set[str] = set()
-        # Whether the gradients last applied here were scaled; None before the first ones.
-        self.scaled: Optional[bool] = None
+        self.scaled: Optional[bool] = None  # whether the gradients last applied here were scaled
 
 
 class ScalingCalls:
