@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from tf_lossscale._checkpoint.finding import Contents, State
+from tf_lossscale._checkpoint.finding import Contents
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
 
@@ -145,7 +145,7 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
             return {"tensors": len(plan.tensors), "lines": list(_of_plan(plan))}
         contents = library.read(place)
         shown = _as_json if request["as_json"] else _as_text
-        return {"states": len(contents.states), "lines": shown(contents)}
+        return {"states": len(contents.states), "lines": list(shown(contents))}
     except CheckpointError as error:
         return {"error": str(error)}
     except MemoryError:
@@ -158,30 +158,22 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
     return {"error": f"{place.path}: {message}"}
 
 
-def _as_text(contents: Contents) -> List[str]:
-    lines = [contents.path, f"  {contents.format}"]
+def _as_text(contents: Contents) -> Iterator[str]:
+    yield from (contents.path, f"  {contents.format}")
     for state in contents.states:
-        lines += ["", *_state_lines(state)]
+        layout = state.layout
+        yield from ("", f"Loss scale of {layout.written_by}", f"  TensorFlow: {layout.tensorflow}")
+        yield from _rows("    ", [(v.key, v.role, v.dtype, str(v.value)) for v in state.variables])
+        if layout.restored_by:
+            yield "  restored by:"
+        yield from (f"    {name}" for name in layout.restored_by)
+        yield from (f"  note: {note}" for note in layout.notes)
     for each in contents.configured:
         settings = ", ".join(f"{name}={value}" for name, value in each.settings.items())
-        lines += ["", f"Configured: {each.class_name}({settings})", f"  {each.note}"]
+        yield from ("", f"Configured: {each.class_name}({settings})", f"  {each.note}")
     if not contents.states:
-        lines += [
-            "",
-            "No loss-scale state. A fixed loss scale has none; that of a dynamic one is missing "
-            "where only weights were saved.",
-        ]
-    return lines
-
-
-def _state_lines(state: State) -> Iterator[str]:
-    yield f"Loss scale of {state.layout.written_by}"
-    yield f"  TensorFlow: {state.layout.tensorflow}"
-    yield from _rows("    ", [(v.key, v.role, v.dtype, str(v.value)) for v in state.variables])
-    if state.layout.restored_by:
-        yield "  restored by:"
-        yield from (f"    {name}" for name in state.layout.restored_by)
-    yield from (f"  note: {note}" for note in state.layout.notes)
+        reason = "that of a dynamic one is missing where only weights were saved."
+        yield from ("", f"No loss-scale state. A fixed loss scale has none; {reason}")
 
 
 def _rows(indent: str, cells: Sequence[Sequence[str]]) -> Iterator[str]:
