@@ -17,7 +17,7 @@ from typing import Any, Dict, List, MutableMapping, NoReturn, Optional
 
 from tf_lossscale import _import_hook
 from tf_lossscale._recorder import record_file
-from tf_lossscale._recorder.record_file import RecordFile, RecordingError
+from tf_lossscale._recorder.record_file import RecordFile, RecordingError, notify
 from tf_lossscale._versions.originals import RECORDED_CLASSES
 
 __all__ = ["REQUEST", "announce", "report_unused", "start", "start_if_asked", "stop"]
@@ -171,9 +171,9 @@ def _stop_at_exit() -> None:
         return
     # Set by the interpreter when it prints the traceback of an error that nobody caught.
     for complaint in recording.end(has_ended=not hasattr(sys, "last_type")):
-        record_file.notify(complaint[0].lower() + complaint[1:])
+        notify(complaint[0].lower() + complaint[1:])
     if recording.advice and recording.file.is_of_this_process and recording.file.steps:
-        record_file.notify(
+        notify(
             f"recorded {recording.file.steps} steps in {recording.file.path}. "
             "`tf-lossscale compare OLD NEW` needs two runs that begin with the same weights, from "
             "a checkpoint that both restore, and that see the same data in the same order, without "
@@ -215,9 +215,7 @@ def report_unused() -> None:
     if _has_started or request is None or not _is_for_this_process(request):
         return
     record_file.remove_record(request["path"])
-    record_file.notify(
-        f"nothing was recorded in {request['path']}: the script did not import TensorFlow."
-    )
+    notify(f"nothing was recorded in {request['path']}: the script did not import TensorFlow.")
 
 
 def _is_for_this_process(request: Dict[str, Any]) -> bool:
