@@ -11,16 +11,9 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from tf_lossscale import _import_hook, _namespace, _paths
+from tf_lossscale._install import namespaces
 from tf_lossscale._install.compile_wrapper import wrapper_for
-from tf_lossscale._install.namespaces import (
-    AwaitingLoader,
-    SyntheticNamespace,
-    is_of_interest,
-    is_private,
-    join,
-    namespace_of,
-    namespaces_below,
-)
+from tf_lossscale._install.namespaces import SyntheticNamespace, is_of_interest, is_private
 from tf_lossscale._versions.originals import COMPILERS, attribute_dicts, is_lazy_loader, replaced
 
 __all__ = ["install", "uninstall"]
@@ -138,7 +131,7 @@ class _Installer(_import_hook.Subscriber):
             return module.__spec__
         is_importing = "tensorflow" in sys.modules and not _record.tensorflow_is_there
         if is_importing and name.startswith("tensorflow."):
-            return ModuleSpec(name, AwaitingLoader(), is_package=True)
+            return ModuleSpec(name, namespaces.AwaitingLoader(), is_package=True)
         return None
 
 
@@ -236,7 +229,7 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
         if wrapper is not None:
             record.bind(module, *wrapper)
         return
-    namespace = namespace_of(module_name)
+    namespace = namespaces.namespace_of(module_name)
     if namespace is None or isinstance(module, SyntheticNamespace):
         return
     present = set(dir(module))
@@ -261,9 +254,9 @@ def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
 
 def _supply(record: _Record, parent: Any, name: str, namespace: str, present: Set[str]) -> None:
     """Adds the namespaces below one to its module `parent`, except those that are present."""
-    for child in namespaces_below(namespace):
+    for child in namespaces.namespaces_below(namespace):
         if child not in present:
-            below = join(namespace, child)
+            below = namespaces.join(namespace, child)
             module = SyntheticNamespace(f"{name}.{child}", below)
             record.register(module.__name__, module)
             record.bind(parent, child, module)
