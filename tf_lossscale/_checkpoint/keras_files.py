@@ -28,7 +28,7 @@ _FREE_BYTES = 2**26
 def read(place: Place) -> Contents:
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with opened(place.path) as (files, config):
-        states = tuple(state for file in files for state in _states(_datasets(file)))
+        states = tuple(state for file in files for state in _states(file))
     return Contents(place.path, place.format, states, tuple(_configured(config, bool(states))))
 
 
@@ -98,13 +98,10 @@ def _object(value: Any) -> Dict[str, Any]:
     return value
 
 
-def _datasets(file: Any) -> Dict[str, Any]:
+def _states(file: Any) -> Iterator[State]:
     items: Dict[str, Any] = {}
     file.visititems(items.__setitem__)
-    return {name: item for name, item in items.items() if hasattr(item, "dtype")}
-
-
-def _states(datasets: Dict[str, Any]) -> Iterator[State]:
+    datasets = {name: item for name, item in items.items() if hasattr(item, "dtype")}
     for name in sorted(datasets):
         scope, _, last = name.rpartition("/")
         if last == "dynamic_scale":

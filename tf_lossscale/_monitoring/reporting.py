@@ -14,8 +14,7 @@ from tf_lossscale._versions.keras import keras_family
 
 __all__ = ["MonitorHook", "Warner", "make_callback"]
 
-_Read = Callable[..., Optional[Reading]]
-"""Reads the counters, of a Session if one is passed; returns None if no step was built."""
+_Read = Callable[..., Optional[Reading]]  # of a Session, if one is passed; None without a step
 
 _MINIMUM = 1.0
 _WITHOUT_EFFECT = 2.0**100  # a loss scale that no scaled gradient of float16 survives
@@ -206,8 +205,7 @@ class _Callback(_Regular):
     def _report(self) -> Optional[Reading]:
         reading = self._read()
         if reading is not None:
-            eager = tf.executing_eagerly()
-            step = int(self._optimizer.iterations) if eager else reading.steps
+            step = int(self._optimizer.iterations) if tf.executing_eagerly() else reading.steps
             self._writer.write(step, reading)
         return reading
 

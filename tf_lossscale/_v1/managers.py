@@ -224,8 +224,7 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
     zero = tf.zeros_like(good)
     # The original calls this method where a subclass overrides it.
     reset = manager._reset_stats
-    own = ExponentialUpdateLossScaleManager._reset_stats
-    resets_here = getattr(reset, "__func__", None) is own
+    resets_here = getattr(reset, "__func__", None) is ExponentialUpdateLossScaleManager._reset_stats
     kept_good, kept_bad = (zero, zero) if resets_here else (old_good, bad)
     assigned = assign_all(
         (manager._loss_scale, where(grows, grown, where(shrinks, shrunk, old_scale))),

@@ -101,8 +101,7 @@ def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
 def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:
     if len(members) == 1:
         return [total]
-    sizes = [member.shape.num_elements() for member in members]
-    sizes = [tf.size(m) if size is None else size for m, size in zip(members, sizes)]
+    sizes = [m.shape.num_elements() if m.shape.is_fully_defined() else tf.size(m) for m in members]
     parts = []
     for member, part in zip(members, tf.split(total, sizes)):
         is_known = member.shape.is_fully_defined()
