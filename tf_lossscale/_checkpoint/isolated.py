@@ -14,6 +14,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
+from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.finding import Contents
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
@@ -103,8 +104,6 @@ def child(text: str) -> None:
 def _library(place: Place) -> Any:
     """Returns the module that reads a file, after all that it imports."""
     if place.format in (HDF5, KERAS):
-        from tf_lossscale._checkpoint import keras_files
-
         keras_files.import_hdf5()
         return keras_files
     from tf_lossscale._checkpoint import tensorflow_files

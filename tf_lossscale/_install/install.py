@@ -175,8 +175,7 @@ class _Record:
         attribute does not show whether we set it.
         """
         for attributes in attribute_dicts(module):
-            theirs = {name for name in names if name in attributes}
-            self._theirs.setdefault(id(attributes), theirs)
+            self._theirs.setdefault(id(attributes), {name for name in names if name in attributes})
 
     def bind(self, owner: Any, name: str, value: Any) -> None:
         self.remember(owner, name)

@@ -144,8 +144,7 @@ class ScalingCalls:
 
     def _others(self, here: _Place) -> List[_Place]:
         with self._lock:
-            places = [self._replicas, *self._places.values()]
-        return [place for place in places if place is not here]
+            return [each for each in (self._replicas, *self._places.values()) if each is not here]
 
     def _elsewhere(self, here: _Place) -> Set[str]:
         return {method for place in self._others(here) for method in place.pending}
