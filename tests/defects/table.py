@@ -80,11 +80,11 @@ SHIM = r"""
     + if False:
 
     # shim/tf1/test_graph_rewrite.py
-    - if mixed_policy_is_set():
+    - if graphs.mixed_policy_is_set():
     + if False:
 
     # shim/keras/test_hooks.py::test_an_override_for_keras_2_is_called_once_by_each_step
-    - elif gradients and overrides(self._family, self.inner_optimizer, "apply_gradients"):
+    - elif gradients and keras_optimizers.overrides(self._family, inner, "apply_gradients"):
     + elif False:
 
     # shim/keras/test_experimental.py
