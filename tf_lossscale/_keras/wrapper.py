@@ -129,6 +129,7 @@ class LossScaleWrapper:
         self._optimizer.learning_rate = value
 
     lr = learning_rate
+    """The learning rate of the inner optimizer."""
 
     @do_not_convert
     def get_scaled_loss(self, loss: Any) -> Any:
