@@ -28,9 +28,10 @@ def load(symbol: _paths.Symbol) -> Any:
     """Imports the implementation of `symbol`, and TensorFlow with it."""
     # First, so that every thread takes the import lock of TensorFlow before those of our modules.
     # With different orders two threads could deadlock, and Python then returns modules that are
-    # not complete. The error that our modules raise without TensorFlow is better than this one.
+    # not complete. Without TensorFlow, the error of our second module says what to install.
     with contextlib.suppress(ImportError):
         importlib.import_module("tensorflow")
+    importlib.import_module(ROOT + "._versions.base")
     module = importlib.import_module(ROOT + "." + symbol.module)
     return getattr(module, symbol.attribute or symbol.name)
 
