@@ -128,8 +128,14 @@ class LossScaleWrapper:
     def learning_rate(self, value: Any) -> None:
         self._optimizer.learning_rate = value
 
-    lr = learning_rate
-    """The learning rate of the inner optimizer."""
+    @property
+    def lr(self) -> Any:
+        """The learning rate of the inner optimizer."""
+        return self.learning_rate
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        self.learning_rate = value
 
     @do_not_convert
     def get_scaled_loss(self, loss: Any) -> Any:

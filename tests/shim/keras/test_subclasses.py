@@ -170,6 +170,26 @@ def wraps_an_optimizer_that_fails(subject: Subject) -> Any:
     return found
 
 
+@program
+def overrides_the_learning_rate(subject: Subject) -> Any:
+    found: List[float] = []
+
+    class Constant(base(subject)):
+        @property
+        def learning_rate(self) -> float:
+            return 7.0
+
+        @learning_rate.setter
+        def learning_rate(self, value: float) -> None:
+            found.append(value)
+
+    optimizer = make(Constant, subject)
+    if subject.kind.name != "keras3":  # whose class has no `lr`
+        found.append(recorded.number(optimizer.lr))
+        optimizer.lr = 0.25
+    return found
+
+
 def all_recorded(subject: Subject) -> Tuple[Any, List[str]]:
     """An optimizer of a subclass that records the calls of all steps."""
     calls: List[str] = []
