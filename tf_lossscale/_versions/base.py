@@ -75,18 +75,19 @@ def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any])
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
     built: the method is restored when the last block is left.
     """
-    depth = _OVERRIDES + method
+    saved = _OVERRIDES + method
     for owner in owners:
         own = vars(owner)
-        own[depth] = own.get(depth, 0) + 1
-        if own[depth] == 1:
-            original = getattr(type(owner), method, None)
-            own[method] = functools.partial(function, original and original.__get__(owner))
+        own.setdefault(saved, []).append({method: own[method]} if method in own else {})
+        if len(own[saved]) == 1:
+            # As Python binds it: a program may have replaced it in the object itself.
+            own[method] = functools.partial(function, getattr(owner, method, None))
     try:
         yield
     finally:
         for owner in owners:
             own = vars(owner)
-            own[depth] -= 1
-            if own[depth] == 0:
-                del own[depth], own[method]
+            first = own[saved].pop()
+            if not own[saved]:
+                del own[saved], own[method]
+                own.update(first)

@@ -190,6 +190,22 @@ def overrides_the_learning_rate(subject: Subject) -> Any:
     return found
 
 
+@program
+def wraps_an_optimizer_whose_own_attributes_replace_methods(subject: Subject) -> Any:
+    found: List[str] = []
+    names = ("_distributed_apply", "_distributed_apply_gradients_fn", "_distributed_tf_update_step")
+    inner, (args, kwargs) = sgd(subject), arguments(subject)
+    inner.global_clipnorm = 1.0  # so that a step is tested late
+    for name in names:
+        method = getattr(inner, name, None)
+        if method is not None:
+            vars(inner)[name] = lambda *args, name=name, method=method: (
+                found.append(name) or method(*args)
+            )
+    step(subject, subject.cls(inner, *args, **kwargs), variable(subject))
+    return found, [name for name in names if name in vars(inner)]
+
+
 def all_recorded(subject: Subject) -> Tuple[Any, List[str]]:
     """An optimizer of a subclass that records the calls of all steps."""
     calls: List[str] = []
