@@ -138,14 +138,14 @@ def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
 
 def chain_of(optimizer: Any) -> List[Any]:
     """Returns a v1 optimizer and all that it wraps, directly or not; nothing for other objects."""
-    found: List[Any] = []
+    found: Dict[int, Any] = {}  # by identity: a program's class may define when two are equal
     waiting = [optimizer]
     while waiting:
         candidate = waiting.pop()
-        if isinstance(candidate, tf1.train.Optimizer) and candidate not in found:
-            found.append(candidate)
+        if isinstance(candidate, tf1.train.Optimizer) and id(candidate) not in found:
+            found[id(candidate)] = candidate
             waiting.extend(vars(candidate).values())
-    return found
+    return list(found.values())
 
 
 def _is_wrapper(optimizer: Any) -> bool:
