@@ -26,7 +26,6 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     """The API of the final class, for an `OptimizerV2`, in eager mode and in graphs."""
 
     _HAS_AGGREGATE_GRAD = True
-    lr = DelegatingWrapper.lr.getter(lambda self: self._optimizer.lr)  # also in subclasses
 
     def _set_up(self, inner: Any, state: Any) -> None:
         super()._set_up(inner, state)

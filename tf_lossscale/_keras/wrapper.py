@@ -131,7 +131,8 @@ class LossScaleWrapper:
     @property
     def lr(self) -> Any:
         """The learning rate of the inner optimizer."""
-        return self.learning_rate
+        # A subclass may override the property, which `OptimizerV2` does not read for this one.
+        return self._optimizer.lr if self._family.kind == "legacy" else self.learning_rate
 
     @lr.setter
     def lr(self, value: Any) -> None:
