@@ -20,7 +20,11 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
 from tf_lossscale._versions.originals import RECORDED_CLASSES, Recorded
-from tf_lossscale._versions.watching import unnoticed
+from tf_lossscale._versions.watching import (
+    add_control_input,
+    runs_stateful_operations,
+    unnoticed,
+)
 
 __all__ = ["Originals"]
 
@@ -198,9 +202,8 @@ class _MarkedStepInGraph(WatchedStep):
             return
         operation = None if result is None else getattr(result, "op", result)
         if isinstance(operation, tf.Operation) and operation.graph is marked.graph:
-            operation._add_control_input(marked)  # even if it was created earlier
-        elif not getattr(marked.graph, "_add_control_dependencies", False):
-            # Not a function, which runs stateful operations in any case.
+            add_control_input(operation, marked)
+        elif not runs_stateful_operations(marked.graph):
             self._steps.application_is_known = False
 
     def failed(self) -> None:

@@ -18,9 +18,11 @@ from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "RawVariable",
+    "add_control_input",
     "after_each_call",
     "before_sessions",
     "remote_target",
+    "runs_stateful_operations",
     "seed_tensorflow",
     "settings_of",
     "unnoticed",
@@ -153,6 +155,16 @@ def variable_name(variable: Any) -> str:
     # creates operations.
     name = variable.path if hasattr(type(variable), "path") else variable.name
     return str(name).split(":")[0]
+
+
+def add_control_input(operation: Any, before: Any) -> None:
+    """Makes an operation of a graph wait for another one, even one that was created later."""
+    operation._add_control_input(before)
+
+
+def runs_stateful_operations(graph: Any) -> bool:
+    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
+    return bool(getattr(graph, "_add_control_dependencies", False))
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
