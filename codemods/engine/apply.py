@@ -121,10 +121,7 @@ class Decision:
 
 
 def _without_edits(proposals: Sequence[Proposal], kept: Sequence[Proposal]) -> list[Proposal]:
-    """The proposals, of which none edits what is called on an object whose class is kept.
-
-    A class is kept if its proposal is silenced or not selected.
-    """
+    """The proposals, none of which edits a call on an object whose class stays as it is."""
     groups = {one.group for one in kept if one.moves and not one.stays}
     return [
         one._replace(outcome=Safety.MANUAL, message=_KEPT, edits=())

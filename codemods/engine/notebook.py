@@ -33,13 +33,7 @@ _MOST_LEVELS = 200
 
 
 class _Cell:
-    """A code cell.
-
-    Args:
-      body: the JSON text.
-      number: the position among all cells, from 1.
-      value: the `source` member: a string, or an array of strings.
-    """
+    """A code cell: its JSON text, its position from 1, and its `source`, a string or an array."""
 
     def __init__(self, body: str, number: int, value: Union[String, Array]) -> None:
         self.number = number

@@ -106,11 +106,7 @@ def project_files_above(path: str, excludes: Excludes, describes: Describes) -> 
 
 
 class _Level:
-    """A directory that is being walked, and its remaining entries.
-
-    Raises:
-      OSError: if the directory cannot be read.
-    """
+    """A directory that is being walked, and its remaining entries; OSError if it cannot be read."""
 
     def __init__(self, path: str, real: str) -> None:
         self.path = "" if path == os.curdir else os.path.join(path, "")

@@ -195,10 +195,7 @@ class _Speller:
         return place if place is not None and place.node is binding.value else None
 
     def _drop(self, variable: Variable) -> None:
-        """Removes what binds a name that nothing reads any longer.
-
-        An assignment goes only with uses that are removed, such as `mp = tf.train.experimental`.
-        """
+        """Removes what binds a name that nothing reads; an assignment only with all of its uses."""
         if self.imports.drop(variable):
             return
         self._retarget_each(variable)

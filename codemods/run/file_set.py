@@ -104,10 +104,7 @@ class FileSet:
 def _groups_on_shim(
     program: Sequence[str], facts: Mapping[str, FileFacts], compiles: bool
 ) -> dict[str, frozenset[Group]]:
-    """The groups of each file that go to the shim only because of other files of its program.
-
-    A group of symbols goes to the shim in all of a program if one place of it needs that.
-    """
+    """The groups of each file that go to the shim only because of other files of its program."""
     known = {file: facts[file] for file in program if file in facts}
     needs = frozenset(group for one in known.values() for group in one.on_shim)
     classes = {name for one in known.values() for name in one.classes}

@@ -90,10 +90,7 @@ def _function_of(program: Program, attribute: cst.Attribute) -> object:
 
 
 def _is_plain(program: Program, scale: cst.Attribute, *others: cst.Attribute) -> bool:
-    """Whether one optimizer makes all parts of a step, in one function, and scales a tensor.
-
-    Keras 3 does not scale a function.
-    """
+    """Whether one optimizer makes all parts of a step in one function, and scales no function."""
     function, optimizer = _function_of(program, scale), program.code(scale.value)
     for part in others:
         if _function_of(program, part) is not function or program.code(part.value) != optimizer:

@@ -87,10 +87,7 @@ def _has_other_form(program: Program, read: cst.CSTNode) -> bool:
 
 
 def _is_used_as_loss_scale(program: Program, read: cst.CSTNode) -> bool:
-    """Whether a value is read or called as an object, directly or under the name it is bound to.
-
-    Examples are `optimizer.loss_scale.update(grads)`, and `scale = optimizer.loss_scale; scale()`.
-    """
+    """Whether a value is read or called as an object, directly or under a name it is bound to."""
     loads = reads_of_value(program, read)
     return any(program.call_of(load) is not None for load in loads) or any(
         _member(program, place) in _OF_LOSS_SCALES or _asks_kind(program, place)
