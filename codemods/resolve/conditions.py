@@ -29,7 +29,9 @@ _Bound = tuple[cst.CSTNode, cst.CSTNode]
 """The target of an assignment, or a definition, and what decides its value."""
 _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 """The functions that tell what a module has."""
-_DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b|keras$")
+_DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b(?!/)|keras$")
+_OTHER = re.compile("register|(?:start|end)swith$|getLogger$")
+"""Functions that do not ask for a distribution, though they may be called with its name."""
 _FLAG = re.compile(
     r"(?:^|_)(?:tf|tensorflow)_?v?[12](?:_|\b|\d)|(?:tf|tensorflow).*version|version.*(?:tf|tensorflow)"
     r"|(?:prev|old|new|legacy|below|before)_tf",
@@ -43,7 +45,7 @@ def asks_version(program: Program, test: cst.CSTNode) -> bool:
     return program.cached(_asks, test)
 
 
-def _asks(program: Program, node: cst.CSTNode, seen: Optional[set[cst.CSTNode]] = None) -> bool:
+def _asks(program: Program, node: cst.CSTNode, seen: Optional[set[object]] = None) -> bool:
     seen = set() if seen is None else seen
     if node in seen:
         return False
@@ -58,15 +60,18 @@ def _asks(program: Program, node: cst.CSTNode, seen: Optional[set[cst.CSTNode]] 
 
 def _asks_module(program: Program, call: cst.Call) -> bool:
     """Whether a call is `hasattr(module, ...)` or the like, or has a distribution's name."""
-    first = call.args[0].value if call.args else call.func
-    if last_name(call.func) not in _ASKING:
-        names = map(string_of, sources_of(program, first))
-        return any(_DISTRIBUTION.match(name) for name in names if name)
-    paths = program.paths_of(first)
-    return bool(paths) and all(root_of(path) is not None for path in paths)
+    function = last_name(call.func)
+    values = [sources_of(program, one.value) for one in call.args[:2]]
+    names = [[name for name in map(string_of, one) if name] for one in values]
+    if function not in _ASKING or not names:
+        is_distribution = any(map(_DISTRIBUTION.match, itertools.chain(*names[:1])))
+        return is_distribution and not _OTHER.search(function)
+    paths = program.paths_of(call.args[0].value)
+    is_lookup = function == "getattr" and names[1:] == [[]]  # of a computed name
+    return bool(paths) and all(map(root_of, paths)) and not is_lookup
 
 
-def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> bool:
+def _is_flag(program: Program, node: cst.BaseExpression, seen: set[object]) -> bool:
     """Whether a name or attribute is the version, or made of it as far as the words show."""
     paths = program.paths_of(node)
     if any(root and _VERSION.search(root.rest) for root in map(root_of, paths)):
@@ -74,6 +79,10 @@ def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode])
     if paths and all(map(_is_of_tensorflow, paths)):
         return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
     name = last_name(node)
+    scope = program.scopes.loads.get(node) if isinstance(node, cst.Name) else cst.Attribute
+    if (scope, name, *paths) in seen:
+        return False
+    seen.add((scope, name, *paths))
     values: list[_Bound] = []
     bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
     if isinstance(node, cst.Attribute):  # of any object: most names have one meaning in a file
@@ -92,25 +101,30 @@ def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode])
     )
 
 
-def _is_chosen(program: Program, node: cst.CSTNode, bound: _Bound, seen: set[cst.CSTNode]) -> bool:
+def _is_chosen(program: Program, node: cst.CSTNode, bound: _Bound, seen: set[object]) -> bool:
     """Whether a name is bound in a `try` to get TensorFlow, or to a constant in another branch."""
     target, value = bound
     is_constant = isinstance(value, (cst.Integer, cst.Name, cst.SimpleString))
     around = set(program.ancestors(node))
     for above in itertools.filterfalse(around.__contains__, program.ancestors(target)):
-        if isinstance(above, cst.Try) and tries_tensorflow(program, above.body, is_constant):
+        if isinstance(above, cst.Try) and tries_tensorflow(program, above, is_constant):
             return True
         if isinstance(above, cst.If) and is_constant and _asks(program, above.test, seen):
             return True
     return False
 
 
-def tries_tensorflow(program: Program, body: cst.CSTNode, reads: bool = True) -> bool:
-    """Whether the body of a `try` imports TensorFlow, or reads a part of it, if that counts."""
-    imports = {one.node for one in program.imports() if _is_of_tensorflow(one.path)}
+def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -> bool:
+    """Whether a `try` imports a part of TensorFlow, or reads one, if that counts."""
+    imported = [one for one in program.imports() if _is_of_tensorflow(one.path)]
+    parts = {one.node for one in imported if program.code(one.node).split()[0] != "tensorflow"}
+    nodes = list(walk(statement.body))
+    types = [program.code(one.type) for one in statement.handlers if one.type is not None]
+    if not any("AttributeError" in one for one in types):  # calls fail for other reasons, too
+        reads = reads and not any(isinstance(one, cst.Call) for one in nodes)
     return any(
-        one in imports or (reads and any(map(_is_of_tensorflow, program.paths_of(one))))
-        for one in walk(body)
+        one in parts or (reads and any(map(_is_of_tensorflow, program.paths_of(one))))
+        for one in nodes
     )
 
 

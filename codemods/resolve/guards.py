@@ -24,7 +24,7 @@ from .values import reads_of_value
 __all__ = ["depends_on_version", "is_final", "keep_guards"]
 
 _MISSING = ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
-_EXITS = (cst.Return, cst.Raise, cst.Continue, cst.Break)
+_EXITS = (cst.Return, cst.Continue, cst.Break)
 _RUNNING = (cst.Call, cst.ClassDef, cst.FunctionDef, cst.If)
 _DECIDING: dict[type, str] = {
     **dict.fromkeys((cst.If, cst.IfExp, cst.While), "test"),
@@ -54,7 +54,7 @@ def keep_guards(program: Program) -> None:
     is_for_keras_3 = not program.options.to_shim and program.options.for_keras_3
     both = [branch for branch in program.guards if branch.has_final]
     kept = {place.node for branch in both for place in branch.places}
-    others = [node for branch in both for node in branch.others]
+    others = {node for branch in both for node in branch.others}
     for place in program.places() if others else ():
         is_of_keras = isinstance(place, NamespaceUse) or place.legacy.family is Family.FINAL
         if _is_within(program, place.node, others) and not (is_for_keras_3 and is_of_keras):
@@ -117,22 +117,26 @@ def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
 def _guards_of_uses(program: Program, place: Place) -> Iterator[Branch]:
     """The guards around the uses of the functions, classes and tables that contain a place."""
     pending, seen = [place.node], {one.root or one.node for one in program.places()}
-    for node in pending:
-        for use in _uses(program, node):
-            if use not in seen:
-                seen.add(use)
-                pending.append(use)
-                for guard in _guards_around(program, use):
-                    yield guard._replace(kind="used")
+    for uses in itertools.chain.from_iterable(_uses(program, node) for node in pending):
+        for use in filter(lambda one: one not in seen, uses):
+            seen.add(use)
+            pending.append(use)
+            for guard in program.cached(_guards_of_use, use):
+                if not any(_is_within(program, one, guard.others) for one in uses):
+                    yield guard
 
 
-def _uses(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+def _guards_of_use(program: Program, use: cst.CSTNode) -> list[Branch]:
+    return [guard._replace(kind="used") for guard in _guards_around(program, use)]
+
+
+def _uses(program: Program, node: cst.CSTNode) -> list[list[cst.CSTNode]]:
     """The reads of the functions and classes around a node, and of the tables that hold it."""
     above = list(program.ancestors(node))
     holders = itertools.takewhile(_is_holder, above)
     definitions = (one for one in above if isinstance(one, (cst.FunctionDef, cst.ClassDef)))
     values = (node, *holders, *definitions)
-    return [read for value in values for read in reads_of_value(program, value)]
+    return [reads_of_value(program, value) for value in values]
 
 
 def _is_holder(node: cst.CSTNode) -> bool:
@@ -152,7 +156,7 @@ def _tried(
     if below is statement.body and handlers:
         if _have_final(program, handlers, place) or _is_import(program, place, statement.body):
             yield Branch(below, handlers, "imported")
-    elif handlers and below is not statement.body and tries_tensorflow(program, statement.body):
+    elif handlers and below is not statement.body and tries_tensorflow(program, statement):
         yield Branch(below, [statement.body] if below in handlers else handlers)
 
 
@@ -164,11 +168,15 @@ def _is_import(program: Program, place: Place, body: cst.CSTNode) -> bool:
 
 def _after_exit(program: Program, statement: cst.CSTNode) -> Iterator[Branch]:
     """The guards of what follows `if version: return`."""
-    body = body_of(statement, program.parents) or ()
-    for one in itertools.takewhile(lambda one: one is not statement, body):
-        is_exit = isinstance(one, cst.If) and one.orelse is None and _exits(one.body)
-        if isinstance(one, cst.If) and is_exit and asks_version(program, one.test):
-            yield Branch(one, [one.body])
+    if body_of(statement, program.parents) is not None:
+        for one in program.cached(_tested_exits, program.parents[statement]):
+            if program.order[one] < program.order[statement]:
+                yield Branch(one, [one.body])
+
+
+def _tested_exits(program: Program, block: cst.CSTNode) -> list[cst.If]:
+    ifs = [one for one in children(block) if isinstance(one, cst.If) and one.orelse is None]
+    return [one for one in ifs if _exits(one.body) and asks_version(program, one.test)]
 
 
 def _following(program: Program, statement: cst.CSTNode) -> list[cst.CSTNode]:
@@ -202,11 +210,12 @@ def _moves(place: Place) -> bool:
 
 
 def _have_final(program: Program, parts: Collection[cst.CSTNode], place: Place) -> bool:
-    """Whether a branch uses the current API, or the shim, which runs on every TensorFlow.
+    """Whether a branch uses the current API, or the shim, which runs on every TensorFlow."""
+    return not program.cached(_around_finals, _is_on_shim(place)).isdisjoint(parts)
 
-    The shim's legacy symbols are no other API than a place that uses them, too.
-    """
-    is_on_shim = _is_on_shim(place)
+
+def _around_finals(program: Program, is_on_shim: bool) -> set[cst.CSTNode]:
+    """What uses the current API, or the shim if a place is not on it, and what is around these."""
     finals = [
         one.node
         for one in program.places()
@@ -214,8 +223,8 @@ def _have_final(program: Program, parts: Collection[cst.CSTNode], place: Place) 
     ]
     finals += [migrated for migrated, _ in program.migrated]
     finals += [one.node for one in program.imports() if _is_final_import(one.path)]
-    finals += [use for node in tuple(finals) for use in _uses(program, node)]
-    return any(_is_within(program, one, parts) for one in finals)
+    finals += [use for node in tuple(finals) for uses in _uses(program, node) for use in uses]
+    return {above for one in finals for above in (one, *program.ancestors(one))}
 
 
 def _is_on_shim(place: Place) -> bool:

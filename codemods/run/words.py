@@ -67,7 +67,7 @@ _FLAG = re.compile(
 )
 """A function, the names that are made of a version, or a version, perhaps in the last function."""
 _TRIED = re.compile(
-    rb"try:[ \t\r]*\n\s*(?:import|from)\s+tensorflow\b[^\n]*\n"
+    rb"try:[ \t\r]*\n\s*(?:import\s+tensorflow\.|from\s+tensorflow\b)[^\n]*\n"
     rb"(?:\s*except[^\n]*\n)?\s*(\w+)[ \t]*=(?!=)"
 )
 """A name that is bound because an import of TensorFlow fails, or does not."""

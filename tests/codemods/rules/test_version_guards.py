@@ -108,6 +108,8 @@ FORMS = {
     "partial": f"make = partial({OLD}) if IS_TF_2_3 else new",
     "a handler": f"try:\n    tf.keras.optimizers.legacy\nexcept AttributeError:\n    {OLD}(opt)",
     "else": f"try:\n    import tensorflow.contrib\nexcept ImportError:\n    1\nelse:\n    {OLD}(o)",
+    "an import": "try:\n    from tensorflow.compat import v1 as tf\n    old = 1\n"
+    f"except ImportError:\n    old = 0\nif old:\n    {OLD}(opt)",
     "a default": f"def wrap(opt, old=IS_TF_2_3):\n    return {OLD}(opt) if old else opt",
 }
 
@@ -134,6 +136,13 @@ def test_other_forms_of_guards_are_reported_once(form, target):
         f"made = {{'old': {OLD}}}[name](opt)",
         f"if IS_TF_2_3:\n    scale = None\n    if scale is None:\n        pass\n{OLD}(opt)",
         f"opt = {OLD}(opt)\nif IS_TF_2_3:\n    opt.minimize(loss)",
+        f"dtype = getattr(tf, args.dtype)\nif dtype == tf.float16:\n    {OLD}(opt)",
+        f"if backend.startswith('tensorflow'):\n    {OLD}(opt)",
+        f"@register('tensorflow')\n{MAKE}",
+        f"try:\n    tpu = tf.TPU()\nexcept ValueError:\n    tpu = None\nif tpu:\n    {OLD}(opt)",
+        f"try:\n    import tensorflow\n    a = 1\nexcept ImportError:\n    a = 0\na and {OLD}(opt)",
+        f"if tf.__version__ < '2':\n    raise RuntimeError\n{OLD}(opt)",
+        f"{MAKE}if IS_TF_2_3:\n    tf.app.run(old)\nelse:\n    app.run(old)",
     ],
 )
 def test_what_no_version_decides_is_not_reported(form):
@@ -186,3 +195,10 @@ except ImportError:
     for result in (first, again):
         found = [one.symbol for one in result.findings if one.code == "LS908"]
         assert found == ["LossScaleOptimizer"]
+
+
+def test_a_name_that_is_bound_often_is_followed_once():
+    rebinds = "    flag = flag or other\n    if flag:\n        opt = tf.foo(opt)\n" * 150
+    source = f"{HEAD}def make(opt, flag):\n{rebinds}    return flag and {OLD}(opt)\n"
+    result = transformed(source.replace("tf.foo", OLD), TARGETS["shim"])
+    assert not [one for one in result.findings if one.code == "LS908"]
