@@ -213,7 +213,7 @@ def _doctor(arguments: List[str], prog: str) -> int:
         print(f"TensorFlow     {'none' if is_missing else 'cannot be imported'}")
         print(f"migrate        {migration_target()}")
         sys.stdout.flush()  # if that fails, it is the only message
-        how = "" if is_missing else "Reinstall TensorFlow, or what the error of its import names: "
+        how = "" if is_missing else "Reinstall TensorFlow, or the package that this error names: "
         print(f"\n{how}{error if is_missing else repr(error)}", file=sys.stderr)
         return 1
     print(f"TensorFlow     {tf.__version__}")

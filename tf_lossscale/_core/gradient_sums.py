@@ -69,7 +69,7 @@ class StepGradients(NamedTuple):
         # Its queue runner would compute gradients for `condition` of its own, from other input.
         if any(isinstance(link, tf1.train.SyncReplicasOptimizer) for link in chain_of(optimizer)):
             raise ValueError(
-                "A SyncReplicasOptimizer cannot be inside of a loss-scale optimizer that skips "
+                "A SyncReplicasOptimizer cannot be inside a loss-scale optimizer that skips "
                 "steps. Use a tf.distribute strategy, or a FixedLossScale."
             )
         applied = branch(condition, step, watched.skipped)

@@ -4,7 +4,7 @@ If the other branch already uses the current API, both branches stay. The old on
 when the program no longer supports TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy
 name is renamed to the shim's. On each version the branch then does what it did. But after the
 upgrade the branch is not taken, so nothing there scales the loss. There is one finding for each
-branch with such a name, or that uses a function, class or table with one. No branch is removed.
+branch that has such a name or uses a function, class or table with one. No branch is removed.
 """
 
 from __future__ import annotations
