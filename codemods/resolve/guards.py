@@ -118,11 +118,12 @@ def _guards_of_uses(program: Program, place: Place) -> Iterator[Branch]:
     """The guards around the uses of the functions, classes and tables that contain a place."""
     pending, seen = [place.node], {one.root or one.node for one in program.places()}
     for uses in itertools.chain.from_iterable(_uses(program, node) for node in pending):
+        names = [one for one in uses if isinstance(one, cst.Name)]  # attributes: of any object
         for use in filter(lambda one: one not in seen, uses):
             seen.add(use)
             pending.append(use)
             for guard in program.cached(_guards_of_use, use):
-                if not any(_is_within(program, one, guard.others) for one in uses):
+                if not any(_is_within(program, one, guard.others) for one in names):
                     yield guard
 
 

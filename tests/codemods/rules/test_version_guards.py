@@ -97,6 +97,8 @@ FORMS = {
     "a function of a function": f"{MAKE}def wrap(o):\n    return old(o)\nIS_TF_2_3 and wrap(opt)",
     "a method": f"class Made:\n    def wrap(self, opt):\n        return {OLD}(opt)\n"
     "if IS_TF_2_3:\n    opt = Made().wrap(opt)",
+    "a method of two classes": f"class Made:\n    def wrap(self, opt):\n        return {OLD}(opt)\n"
+    "a, b = Made(), New()\nif IS_TF_2_3:\n    a.wrap(opt)\nelse:\n    b.wrap(opt)",
     "a class": f"class Made({OLD}):\n    pass\nopt = tf.__version__ < '2.4' and Made(opt) or opt",
     "a decorator": f"@only_if(IS_TF_2_3)\n{MAKE}",
     "a decorator that asks": f"def only(f):\n    return f if IS_TF_2_3 else new\n@only\n{MAKE}",
