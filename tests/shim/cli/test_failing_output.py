@@ -11,7 +11,7 @@ CODE = """
 import sys
 sys.modules['tensorflow'] = None
 from tf_lossscale._checkpoint import command, isolated
-command.locate = lambda path: None
+command.locate.locate = lambda path: None
 isolated.answer = lambda place, **_: {'states': 1, 'lines': ['x' * 100_000]}
 from tf_lossscale._cli.main import main
 sys.exit(main())
