@@ -11,9 +11,8 @@ from tf_lossscale._process import guarded
 
 from .options import Parser, add_options, code_prefixes
 
-__all__ = ["OTHER_OPTIONS", "SHELLS", "completion", "main", "parsers"]
+__all__ = ["OTHER_OPTIONS", "completion", "main", "parsers"]
 
-SHELLS = ("bash", "zsh", "tcsh")
 OTHER_OPTIONS = {
     "run": ("--replace", "--record", "--no-norm"),
     "compare": (),

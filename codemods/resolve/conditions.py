@@ -1,4 +1,4 @@
-"""Tells whether a condition depends on the version of TensorFlow.
+"""Finds whether a condition depends on the version of TensorFlow.
 
 It does if it mentions the version, or what a module of TensorFlow has, directly or through a flag
 or function of this file, or of another one by its words. Which version is not analyzed.
@@ -24,11 +24,11 @@ __all__ = ["asks_version", "tries_tensorflow"]
 _VERSION = re.compile(
     r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION|__dict__|\w*enabled|executing_eagerly\w*)$|^version$"
 )
-"""What TensorFlow tells about its version, without the path of a module around it."""
+"""What shows the version of TensorFlow, without the path of a module around it."""
 _Bound = tuple[cst.CSTNode, cst.CSTNode]
 """The target of an assignment, or a definition, and what decides its value."""
 _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
-"""The functions that tell what a module has."""
+"""The functions that show what a module has."""
 _DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b(?!/)|keras$")
 _OTHER = re.compile("register|(?:start|end)swith$|getLogger$")
 """Functions that do not ask for a distribution, though they may be called with its name."""

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tf_lossscale_codemods.cli.command import OTHER_OPTIONS, SHELLS
+from tf_lossscale_codemods.cli.command import OTHER_OPTIONS
 
 from tf_lossscale._cli.main import OTHERS, main
 
@@ -27,7 +27,7 @@ def completions(script, line):
     return ran.stdout.split()
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_script_names_the_subcommands(capsys, shell):
     assert main(["--print-completion", shell]) == 0
     script = capsys.readouterr().out
