@@ -14,8 +14,8 @@ from .options import Parser, add_options, code_prefixes
 __all__ = ["OTHER_OPTIONS", "completion", "main", "parsers"]
 
 OTHER_OPTIONS = {
-    "run": ("--replace", "--record", "--no-norm"),
-    "compare": (),
+    "run": ("--replace", "--record", "--no-norm", "--seed"),
+    "compare": ("--baseline", "--loss-tolerance", "--html", "--json"),
     "checkpoint": (),
     "doctor": (),
 }
