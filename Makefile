@@ -18,6 +18,7 @@
 PYTHON ?= python3
 # The build without CUDA is a third of the download. On macOS there is only one build.
 TENSORFLOW ?= $(if $(filter Darwin,$(shell uname -s)),tensorflow,tensorflow-cpu)==2.21.*
+# Installed without its dependency, `tensorflow`, which is the build with CUDA.
 TF_KERAS ?= tf-keras==2.21.*
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -119,17 +120,19 @@ $(DEMO)/.ready: setup.cfg setup.py pyproject.toml
 	@echo "The first run of the demo downloads about 350 MB, mostly TensorFlow, into $(DEMO) (1.6 GB on disk)."
 	@echo "That takes 1 to 5 minutes. Training the two examples then takes about a minute."
 	$(call environment,$(DEMO))
-	$(DEMO)/bin/pip install absl-py libcst "$(TENSORFLOW)"
+	.ci/retry $(DEMO)/bin/pip install absl-py libcst "$(TENSORFLOW)"
 	touch $@
 
 $(TEST)/.ready: setup.cfg setup.py pyproject.toml
 	$(call environment,$(TEST))
-	$(TEST)/bin/pip install --quiet --editable ".[test,docs,lint]" "$(TENSORFLOW)" "$(TF_KERAS)"
+	.ci/retry $(TEST)/bin/pip install --quiet --editable ".[test,docs,lint]" "$(TENSORFLOW)"
+	.ci/retry $(TEST)/bin/pip install --quiet --no-deps "$(TF_KERAS)"
 	touch $@
 
 $(GPU)/.ready: setup.cfg setup.py pyproject.toml
 	$(call environment,$(GPU))
-	$(GPU)/bin/pip install --quiet absl-py "$(GPU_TENSORFLOW)" "$(TF_KERAS)"
+	.ci/retry $(GPU)/bin/pip install --quiet absl-py "$(GPU_TENSORFLOW)"
+	.ci/retry $(GPU)/bin/pip install --quiet --no-deps "$(TF_KERAS)"
 	touch $@
 
 define environment
@@ -137,7 +140,7 @@ define environment
 	  "TensorFlow 2.21 needs Python 3.10 to 3.13; %s is %d.%d. Choose another: make PYTHON=python3.12" \
 	  % ((sys.executable,) + sys.version_info[:2]))'
 	$(PYTHON) -m venv --clear $(1)
-	$(1)/bin/pip install --quiet --upgrade pip
+	.ci/retry $(1)/bin/pip install --quiet --upgrade pip
 endef
 
 clean:

@@ -128,10 +128,11 @@ def test_tox_has_the_environments_and_pins_of_the_releases():
     ]
     assert sorted(listed) == sorted(environments)
     for environment, pins in environments.items():
-        # Some tests of Keras 3 load tf-keras, too; `make versions` runs the core without it.
-        more = {pin for pin in pins_of_tox(environment) if not pin.startswith("tf-keras")}
-        assert more == {pin for pin in pins if not pin.startswith("tf-keras")}, environment
-        assert "keras2" not in environment or pins <= pins_of_tox(environment)
+        assert pins_of_tox(environment) == pins, environment
+    # All environments with the newest TensorFlow have tf-keras, too.
+    newest = RELEASES[-1]
+    install = f"tf{newest.version}: python -m pip install --no-deps tf-keras=={newest.tensorflow}"
+    assert install in read("tox.ini")
 
 
 def test_make_and_pip_install_the_newest_release():

@@ -55,7 +55,7 @@ def check_contents(wheel: str, sdist: str) -> None:
     ]
     assert len(tracked) > 500
     assert set(tracked) <= files, sorted(set(tracked) - files)[:5]
-    assert {"Makefile", "mkdocs.yml", "tox.ini"} <= files
+    assert {".ci/retry", "Makefile", "mkdocs.yml", "tox.ini"} <= files
     metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
     check_metadata(zipfile.ZipFile(wheel).read(metadata).decode())
 

@@ -47,10 +47,14 @@ def environment(folder: Path, release: Release) -> Path:
         if python is None:
             raise FileNotFoundError(f"python{release.python} is not installed")
         subprocess.run([python, "-m", "venv", "--clear", str(place)], check=True)
-        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        install = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        pip = [str(ROOT / ".ci" / "retry"), *install]
         subprocess.run([*pip, "--upgrade", "pip"], check=True)
         tools = ["pytest", "pytest-timeout", "hypothesis", "absl-py"]
         subprocess.run([*pip, *tools, *release.requirements], check=True)
+        if release.keras == "tf-keras":  # depends on `tensorflow`, the build with CUDA
+            keras = f"tf-keras=={release.tensorflow}"
+            subprocess.run([*pip, "--no-deps", keras], check=True)
         (place / ".ready").touch()
     return place / "bin" / "python"
 

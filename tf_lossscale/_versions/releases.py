@@ -53,13 +53,11 @@ class Release(NamedTuple):
 
     @property
     def requirements(self) -> Tuple[str, ...]:
-        """What pip installs for it, besides the tools of the tests."""
+        """What pip installs for it, besides the tools of the tests and tf-keras."""
         # There is no tensorflow-cpu 1.15.5.
         package = "tensorflow" if self.version == "1.15" else "tensorflow-cpu"
         pins = [f"{package}=={self.tensorflow}"]
-        if self.keras == "tf-keras":
-            pins.append(f"tf-keras=={self.tensorflow}")
-        elif self.keras not in ("2", "3.*"):
+        if self.keras not in ("2", "3.*", "tf-keras"):
             pins.append(f"keras=={self.keras}")
         return (*pins, *self.more)
 
