@@ -1,7 +1,5 @@
 """The version and the address of the distribution, in a module that imports nothing."""
 
-__all__ = ["HOME", "VERSION"]
-
 VERSION = "1.0.0"
 HOME = ""
 """The address of the repository on GitHub, once it is published. While it is empty, neither the

@@ -10,8 +10,6 @@ import sys
 from types import ModuleType
 from typing import Any, List, Optional, Sequence
 
-__all__ = ["Subscriber", "is_loaded", "subscribe", "subscribers", "unsubscribe"]
-
 
 class Subscriber:
     """Base class of objects that are notified of imports, and may supply modules."""

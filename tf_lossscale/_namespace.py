@@ -15,8 +15,6 @@ from typing import Any, Callable, Iterable, List, Set, Tuple
 
 from tf_lossscale import _paths
 
-__all__ = ["attach", "load"]
-
 ROOT = "tf_lossscale"
 
 _warned: Set[str] = set()

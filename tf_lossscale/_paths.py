@@ -7,8 +7,6 @@ nothing, so that the command can print it without TensorFlow.
 
 from typing import Dict, NamedTuple, Tuple
 
-__all__ = ["NAMESPACES", "PRIVATE", "SYMBOLS", "VIEWS", "Symbol"]
-
 
 class Symbol(NamedTuple):
     """One legacy symbol."""

@@ -17,8 +17,6 @@ from typing import Any, Callable, Iterator
 
 from tf_lossscale._about import HOME
 
-__all__ = ["INTERRUPTED", "ArgumentParser", "escaped", "guarded", "handing_over", "printable"]
-
 INTERRUPTED = 130
 """The exit status that shells report for a program that was ended by SIGINT."""
 

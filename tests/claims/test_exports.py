@@ -22,11 +22,12 @@ MODULES = [
 
 
 def test_modules_say_what_they_export():
-    assert len(MODULES) > 100
-    for module in MODULES:
+    """In a private module, all names are private, and those with an underscore to the module."""
+    public = [module for module in MODULES if "/_" not in module.replace("__init__.py", "")]
+    assert len(public) > 100
+    for module in public:
         source = (ROOT / module).read_text(encoding="utf-8")
-        holds_nothing = len(ast.parse(source).body) <= 1
-        assert holds_nothing or module.endswith("__main__.py") or "__all__" in source, module
+        assert len(ast.parse(source).body) <= 1 or "__all__" in source, module
 
 
 def attributes(names: List[str]) -> str:

@@ -16,8 +16,6 @@ from tf_lossscale._checkpoint import isolated, locate
 from tf_lossscale._checkpoint.locate import BOOKKEEPING, CheckpointError
 from tf_lossscale._process import ArgumentParser, printable
 
-__all__ = ["main"]
-
 INSPECT = """\
 Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
 variable with its value, the class that wrote it, and the classes that restore it.

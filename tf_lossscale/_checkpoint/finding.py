@@ -10,27 +10,6 @@ data, stand first; `keras_files` recognizes them in the files of Keras.
 import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-__all__ = [
-    "CONTRIB",
-    "COUNTERS",
-    "GOOD_STEPS",
-    "KERAS_1_14",
-    "KERAS_3",
-    "LOSS_SCALE",
-    "OBJECT_GRAPH",
-    "V1",
-    "Configured",
-    "Contents",
-    "Entry",
-    "Layout",
-    "Node",
-    "State",
-    "Variable",
-    "by_name",
-    "by_object",
-    "parts_of",
-]
-
 LOSS_SCALE = "loss scale"
 GOOD_STEPS = "good steps"
 BAD_STEPS = "bad steps"

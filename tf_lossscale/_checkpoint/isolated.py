@@ -19,8 +19,6 @@ from tf_lossscale._checkpoint.finding import Contents
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
 
-__all__ = ["answer", "child"]
-
 # Limits for the file, in addition to what the libraries need and to what its size allows.
 MEMORY_BYTES = 2**30
 SECONDS = 60

@@ -14,8 +14,6 @@ from typing import IO, Any, Dict, Iterator, List, Tuple
 from tf_lossscale._checkpoint.finding import KERAS_3, Configured, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
 
-__all__ = ["import_hdf5", "read"]
-
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
 _OWN_KINDS = ("i", "f", "i", "f")

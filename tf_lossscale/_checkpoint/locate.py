@@ -9,19 +9,6 @@ import os
 import re
 from typing import Any, Dict, List, NamedTuple
 
-__all__ = [
-    "BOOKKEEPING",
-    "HDF5",
-    "KERAS",
-    "SAVED_MODEL",
-    "TENSORFLOW",
-    "CheckpointError",
-    "Place",
-    "locate",
-    "sizes_of_files",
-    "without_suffix",
-]
-
 TENSORFLOW = "TensorFlow checkpoint"
 SAVED_MODEL = "SavedModel"
 HDF5 = "HDF5 file of Keras"

@@ -12,8 +12,6 @@ from tf_lossscale._checkpoint import finding
 from tf_lossscale._checkpoint.finding import COUNTERS, GOOD_STEPS, Entry, State, parts_of
 from tf_lossscale._checkpoint.locate import CheckpointError
 
-__all__ = ["Plan", "Tensor", "merge_inner_optimizers", "plan"]
-
 # The families between which names are converted.
 _LAYOUTS: Dict[str, finding.Layout] = {"contrib": finding.CONTRIB, "v1": finding.V1}
 

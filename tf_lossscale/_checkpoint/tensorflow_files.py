@@ -11,8 +11,6 @@ from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
 
-__all__ = ["Checkpoint", "convert", "read"]
-
 # These do not show that the file is damaged.
 _OTHER_ERRORS = (
     tf.errors.NotFoundError,

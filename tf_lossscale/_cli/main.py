@@ -10,8 +10,6 @@ from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
 from tf_lossscale._process import ArgumentParser, guarded, handing_over
 
-__all__ = ["main", "migration_target"]
-
 CODEMODS = ("migrate", "rules", "explain")
 CODEMODS_PYTHON = (3, 9)
 

@@ -39,8 +39,6 @@ from tf_lossscale._versions import graphs, replicas
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 
-__all__ = ["check_between_workers", "collective_sums", "sum_over_workers"]
-
 # Dtypes for which some version from 1.15 to 2.21 has no kernel, and the dtypes used instead.
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
 

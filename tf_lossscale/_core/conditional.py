@@ -17,8 +17,6 @@ from typing import Any, Callable, Optional
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import disable_lowering, in_xla_context
 
-__all__ = ["branch", "gate"]
-
 
 def branch(
     condition: Any,

@@ -13,8 +13,6 @@ from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.watching import unnoticed, variable_name
 
-__all__ = ["all_finite", "bad_gradients", "find_nonfinite", "first_true", "is_finite"]
-
 _SMALL = 1 << 14  # elements up to which the call of an operation takes longer than its work
 
 

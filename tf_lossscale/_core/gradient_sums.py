@@ -19,16 +19,6 @@ from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
 
-__all__ = [
-    "StepGradients",
-    "chain_of",
-    "gradients_of_step",
-    "leaves_sum_to_tensorflow",
-    "sums_for_replica",
-    "unsummed",
-    "watch_fixed",
-]
-
 
 class StepGradients(NamedTuple):
     """The gradients that a step tests, and those that it passes to the inner optimizer."""

@@ -10,16 +10,6 @@ from tf_lossscale._core.state import HoldsState, dynamic_update, update_as_cond
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
-__all__ = [
-    "DEFAULT_INITIAL_SCALE",
-    "DynamicLossScale",
-    "FixedLossScale",
-    "LossScale",
-    "as_loss_scale",
-    "is_fixed",
-    "is_standard",
-]
-
 DEFAULT_INITIAL_SCALE = 2**15
 
 

@@ -14,16 +14,6 @@ from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import map_replicas
 
-__all__ = [
-    "all_replicas_agree",
-    "all_workers_agree",
-    "call_in_replicas",
-    "copy_of",
-    "merge",
-    "replica_count",
-    "summed_to_test",
-]
-
 
 def replica_count() -> int:
     return int(tf.distribute.get_strategy().num_replicas_in_sync)

@@ -15,8 +15,6 @@ from typing import Any, Dict, Iterable, Optional, Tuple
 
 from tf_lossscale._versions.base import tf1
 
-__all__ = ["SameClass", "behaves_as", "change_class", "is_our", "loss_scale_class", "stands_for"]
-
 _installed: Dict[type, Optional[type]] = {}
 
 

@@ -7,19 +7,6 @@ from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable, called_from_checkpoint
 
-__all__ = [
-    "Pairs",
-    "ScaledLossOptimizer",
-    "as_pairs",
-    "divide_gradients",
-    "gradients_of",
-    "require_replica_context",
-    "scale_loss",
-    "tape_for",
-    "unscale_gradients",
-    "with_gradients",
-]
-
 
 @do_not_convert
 def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:

@@ -26,24 +26,6 @@ from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
 
-__all__ = [
-    "CHECK_KEY",
-    "EXACT",
-    "MODULUS",
-    "Call",
-    "Shards",
-    "Step",
-    "current_shards",
-    "group_key",
-    "groups_of",
-    "has_several_workers",
-    "next_keys",
-    "number_of_shapes",
-    "step_of",
-    "this_call",
-    "workers_are_checked",
-]
-
 
 class Shards(NamedTuple):
     """The shards that share the current step."""

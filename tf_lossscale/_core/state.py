@@ -13,8 +13,6 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
 
-__all__ = ["HoldsState", "assign_all", "dynamic_update", "if_finite", "read", "update_as_cond"]
-
 
 class HoldsState(Trackable):
     """Base of the objects whose variables are checkpoint children.

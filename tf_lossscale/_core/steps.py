@@ -16,22 +16,6 @@ from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
 from tf_lossscale._versions.watching import RawVariable, unnoticed
 
-__all__ = [
-    "Step",
-    "Watch",
-    "WatchedStep",
-    "Watcher",
-    "built_unwatched",
-    "initialized",
-    "is_watched",
-    "report_loss",
-    "watch",
-    "watch_all",
-    "watch_step",
-    "watch_unconditional",
-    "watcher_of",
-]
-
 
 class Step(NamedTuple):
     """A step that is about to be built or, in eager mode, made: of all replicas together."""

@@ -12,8 +12,6 @@ from typing import Any, Optional, Tuple
 from tf_lossscale import _namespace, _paths
 from tf_lossscale._versions.originals import StandIn, variable_of_compile
 
-__all__ = ["wrapper_for"]
-
 
 def wrapper_for(module: Any, replace: bool) -> Optional[Tuple[str, StandIn]]:
     """Returns what `compile` names in a module of Keras, and what is to stand there; or None."""

@@ -16,8 +16,6 @@ from tf_lossscale._install.compile_wrapper import wrapper_for
 from tf_lossscale._install.namespaces import SyntheticNamespace, is_of_interest, is_private
 from tf_lossscale._versions.originals import COMPILERS, attribute_dicts, is_lazy_loader, replaced
 
-__all__ = ["install", "uninstall"]
-
 _record: "Optional[_Record]" = None
 _paused: List[_import_hook.Subscriber] = []
 """Subscribers that the last `uninstall()` unsubscribed; the next `install()` resumes them."""

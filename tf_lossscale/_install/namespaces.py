@@ -19,17 +19,6 @@ from tf_lossscale import _namespace, _paths
 from tf_lossscale._versions.originals import API_ROOTS, COMPILERS
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
-__all__ = [
-    "AwaitingLoader",
-    "SyntheticNamespace",
-    "is_of_interest",
-    "is_private",
-    "join",
-    "namespace_of",
-    "namespaces_below",
-    "private_below",
-]
-
 # Modules of TensorFlow itself on every version, above some of `_paths.PRIVATE`.
 TENSORFLOW_HAS = ("python", "python.keras", "python.keras.mixed_precision")
 

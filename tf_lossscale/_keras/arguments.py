@@ -16,19 +16,6 @@ from tf_lossscale._versions.keras import KerasFamily, keras_family
 from tf_lossscale._versions.keras_optimizers import keras_3_backend, uncalled_hooks
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "MARK",
-    "are_summed",
-    "as_final_arguments",
-    "check_inner",
-    "experimental_loss_scale",
-    "final_loss_scale",
-    "forget_earlier_wrapper",
-    "loss_scale_from_config",
-    "refuse_unsupported",
-    "takes",
-]
-
 _SUPPORTED = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy")
 
 # Keras 2 sets the same attribute since TensorFlow 2.6, so each class detects the other's wrappers.

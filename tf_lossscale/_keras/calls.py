@@ -17,8 +17,6 @@ from typing import Any, List, MutableMapping, Optional, Set
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import graphs_around
 
-__all__ = ["ScalingCalls"]
-
 LIKE_KERAS_2, LIKE_KERAS_3, UNSCALED = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
 
 _ADVICE = (

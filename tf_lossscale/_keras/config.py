@@ -17,8 +17,6 @@ from tf_lossscale._versions.files import deserialize_optimizer, registered_class
 from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_families
 from tf_lossscale._versions.releases import Since
 
-__all__ = ["OPTIONS_OF_KERAS_3", "from_config", "serialized_loss_scale", "to_config"]
-
 OPTIONS_OF_KERAS_3 = (
     *("clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps", "weight_decay"),
     *("ema_momentum", "ema_overwrite_frequency", "use_ema"),

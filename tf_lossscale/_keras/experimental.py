@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 else:
     _Base = final.with_installed_experimental(final.LossScaleOptimizer)
 
-__all__ = ["LossScaleOptimizer", "from_loss_scale", "of_graph_rewrite"]
-
 
 class _Settable:
     """A property, except on instances that set an attribute of the same name."""

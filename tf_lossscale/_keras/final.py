@@ -31,8 +31,6 @@ from tf_lossscale._versions.keras import (
 )
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
-__all__ = ["LossScaleOptimizer", "serialized_like_the_installed", "with_installed_experimental"]
-
 _WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
     "legacy": OptimizerV2Wrapper,
     "new": Keras2Wrapper,

@@ -13,8 +13,6 @@ from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
 from tf_lossscale._versions.releases import Since
 
-__all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
-
 
 def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     """Returns a `Forward` for every name of the Keras class `base` that our classes do not define.

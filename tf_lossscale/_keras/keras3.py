@@ -11,8 +11,6 @@ from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["Keras3Wrapper"]
-
 _OF_KERAS_2 = (
     *("get_scaled_loss", "get_unscaled_gradients"),
     *("minimize", "compute_gradients", "_compute_gradients"),

@@ -11,8 +11,6 @@ from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
-__all__ = ["Keras3Attributes"]
-
 _LARGEST_FLOAT32 = 3.4028234663852886e38
 
 

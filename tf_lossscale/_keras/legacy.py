@@ -19,8 +19,6 @@ from tf_lossscale._versions.keras_optimizers import (
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import already_summed, has_own_sum
 
-__all__ = ["OptimizerV2Wrapper"]
-
 
 class OptimizerV2Wrapper(DelegatingWrapper):
     """The API of the final class, for an `OptimizerV2`, in eager mode and in graphs."""

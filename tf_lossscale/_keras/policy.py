@@ -16,17 +16,6 @@ from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import policy_of_layer
 from tf_lossscale._versions.originals import compile_uses_policies, original
 
-__all__ = [
-    "ExperimentalPolicy",
-    "Policy",
-    "experimental_global_policy",
-    "experimental_policy_of",
-    "get_layer_policy",
-    "global_policy",
-    "set_global_policy",
-    "set_policy",
-]
-
 _installed: Any = tf.keras.mixed_precision
 _experimental: Any = getattr(_installed, "experimental", None)
 

@@ -23,8 +23,6 @@ from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
-__all__ = ["StepArguments", "reduce_sum", "step"]
-
 
 @dataclasses.dataclass(eq=False)
 class StepArguments:

@@ -18,8 +18,6 @@ from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import called_from_compile
 
-__all__ = ["Forward", "ForwardedMethod", "InVariables", "LossScaleWrapper", "is_special"]
-
 
 def is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")

@@ -9,8 +9,6 @@ from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, has_mi
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_session
 
-__all__ = ["Monitor", "StepCounts"]
-
 
 class StepCounts(NamedTuple):
     """The counts of a `Monitor`.

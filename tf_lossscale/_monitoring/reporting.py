@@ -12,8 +12,6 @@ from tf_lossscale._monitoring.watcher import Reading, name_of
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
 
-__all__ = ["MonitorHook", "Warner", "make_callback"]
-
 _Read = Callable[..., Optional[Reading]]  # of a Session, if one is passed; None without a step
 
 _MINIMUM = 1.0

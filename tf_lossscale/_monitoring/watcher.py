@@ -16,8 +16,6 @@ from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_eager_mode, in_xla_context, outermost_graph
 from tf_lossscale._versions.watching import RawVariable, unnoticed, variable_name
 
-__all__ = ["Reading", "StepCounter", "check", "has_minimum", "name_of"]
-
 
 def check(optimizer: Any) -> None:
     """Raises TypeError if an optimizer is not ours, ValueError if it skips no step."""

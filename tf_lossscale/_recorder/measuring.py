@@ -14,8 +14,6 @@ from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
 from tf_lossscale._versions.replicas import estimator_scales_loss
 
-__all__ = ["COLUMNS", "Losses", "Row", "measured", "row_of", "unpacked"]
-
 COLUMNS = 7
 _UNKNOWN, _ALL_FINITE = -1.0, -2.0
 

@@ -22,8 +22,6 @@ from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.watching import settings_of, variable_name
 
-__all__ = ["STEPS", "LossScale", "Steps", "inner_optimizer", "loss_scale_of"]
-
 
 class LossScale(NamedTuple):
     """The loss scale of an optimizer."""

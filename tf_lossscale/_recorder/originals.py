@@ -26,8 +26,6 @@ from tf_lossscale._versions.watching import (
     unnoticed,
 )
 
-__all__ = ["Originals"]
-
 
 class Originals:
     """The replaced methods of one recording."""

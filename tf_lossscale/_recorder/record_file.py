@@ -17,8 +17,6 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["RecordFile", "RecordingError", "hand_over", "hold", "keep", "notify", "remove_record"]
-
 _LINES, _SECONDS = 200, 1.0  # after so many lines, or so long a time, lines are written
 
 

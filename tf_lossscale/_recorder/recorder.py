@@ -27,8 +27,6 @@ from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.watching import remote_target, unnoticed
 
-__all__ = ["SCOPE", "EagerStep", "Recorder", "refusal", "refuse_unsupported", "sums_replicas"]
-
 
 def refusal(what: str, advice: str, reason: str = "") -> RecordingError:
     return RecordingError(

@@ -20,8 +20,6 @@ from tf_lossscale._recorder import record_file
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError, notify
 from tf_lossscale._versions.originals import RECORDED_CLASSES
 
-__all__ = ["REQUEST", "announce", "report_unused", "start", "start_if_asked", "stop"]
-
 
 class _Recording(_import_hook.Subscriber):
     """The recording of this process, which is also written where that ends without exit handlers.

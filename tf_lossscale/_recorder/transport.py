@@ -16,8 +16,6 @@ from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.watching import RawVariable, after_each_call, before_sessions
 
-__all__ = ["Reader", "Ring"]
-
 _SIZE = 1024
 _CALLS, _SECONDS = 200, 1.0  # the most calls, and the longest time, between two readings
 _IDLE_CALLS = 8  # the most while calls make no steps: a later one may make many

@@ -18,8 +18,6 @@ from tf_lossscale._recording.page import page
 from tf_lossscale._recording.reading import Record, RecordError, read_record
 from tf_lossscale._recording.record import printable
 
-__all__ = ["main"]
-
 _EPILOG = """\
 exit status: 0 the runs are the same or alike, 1 they are different or not shown to be the same
 (cut off, too short, too far apart), 2 they cannot be compared.

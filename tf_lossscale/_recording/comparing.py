@@ -13,8 +13,6 @@ from tf_lossscale._recording.record import OptimizerRecord, RunHeader
 from tf_lossscale._recording.runs import Comparison, Conditions, Runs, Verdict, largest
 from tf_lossscale._recording.scale_rules import parameters_that_differ, replay, same_scale
 
-__all__ = ["Comparison", "Conditions", "Verdict", "compare", "equal_conditions"]
-
 
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
     """Returns whether two runs were made where equal programs give equal bits."""

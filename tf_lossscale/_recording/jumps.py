@@ -12,19 +12,6 @@ from typing import Optional
 from tf_lossscale._recording.record import OptimizerRecord
 from tf_lossscale._recording.runs import Comparison, Runs, difference, finite
 
-__all__ = [
-    "JUMP",
-    "WINDOW",
-    "are_positive",
-    "cause_of_ratio",
-    "judge_clipping",
-    "judge_drift",
-    "judge_later",
-    "judge_norms",
-    "judge_start",
-    "judge_update",
-]
-
 _FIRST_LOSS = 1e-3
 """Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
 _FIRST_NORM = 2e-2

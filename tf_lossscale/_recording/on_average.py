@@ -9,8 +9,6 @@ from typing import Iterator, List, Optional, Sequence
 from tf_lossscale._recording.jumps import JUMP, are_positive, cause_of_ratio
 from tf_lossscale._recording.runs import Comparison, Runs, Verdict, difference, finite, largest
 
-__all__ = ["judge_on_average"]
-
 Differences = List[Optional[float]]
 
 ENOUGH = 100

@@ -13,8 +13,6 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 from tf_lossscale._recording.comparing import Comparison
 from tf_lossscale._recording.record import OptimizerRecord
 
-__all__ = ["page"]
-
 _BUCKETS = 480
 """For longer runs, only the smallest and the largest value of each bucket of steps are drawn."""
 _PERCENTILE, _SPIKE = 0.99, 0.5

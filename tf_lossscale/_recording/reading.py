@@ -23,8 +23,6 @@ from tf_lossscale._recording.record import (
     settings_from,
 )
 
-__all__ = ["Record", "RecordError", "read_record"]
-
 
 class RecordError(ValueError):
     """A file is not a record that can be compared; the message is one sentence for the user."""

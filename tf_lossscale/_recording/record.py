@@ -12,22 +12,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from tf_lossscale._process import escaped
 
-__all__ = [
-    "COLUMNS",
-    "FORMAT",
-    "Gap",
-    "OptimizerRecord",
-    "RunHeader",
-    "ScaleParameters",
-    "Setting",
-    "count_of",
-    "dump",
-    "fields_from",
-    "number",
-    "printable",
-    "settings_from",
-]
-
 FORMAT = 2
 """The number of the format."""
 

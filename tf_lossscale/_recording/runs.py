@@ -7,8 +7,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, Setting
 
-__all__ = ["Comparison", "Conditions", "Runs", "Verdict", "difference", "finite", "largest"]
-
 _QUIET = 1e-5
 """A smaller difference of losses is taken for this one."""
 _SETTINGS = 4

@@ -12,8 +12,6 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
 
-__all__ = ["Mismatch", "parameters_that_differ", "replay", "same_scale"]
-
 # Graphs divide by a constant by multiplying with its inverse, which can change the last bit.
 _TOLERANCE = 1e-6
 _SMALLEST_NORMAL = 2.0**-126

@@ -12,8 +12,6 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import is_keras_object
 
-__all__ = ["LossScaleOptimizer"]
-
 
 class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     """An optimizer that scales the loss by a manager's scale and skips steps that overflowed.

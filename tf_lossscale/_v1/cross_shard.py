@@ -22,8 +22,6 @@ from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-__all__ = ["CrossShardOptimizer"]
-
 _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
 

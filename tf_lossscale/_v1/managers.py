@@ -11,13 +11,6 @@ from tf_lossscale._import_hook import Subscriber, subscribe, unsubscribe
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
 
-__all__ = [
-    "ExponentialUpdateLossScaleManager",
-    "FixedLossScaleManager",
-    "LossScaleManager",
-    "WhenContribIsLoaded",
-]
-
 
 class LossScaleManager(HoldsState, metaclass=SameClass):
     """Holds the loss scale of a `LossScaleOptimizer`, and updates it after each step.

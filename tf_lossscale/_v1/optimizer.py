@@ -13,12 +13,6 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.originals import original
 
-__all__ = [
-    "MixedPrecisionLossScaleOptimizer",
-    "disable_mixed_precision_graph_rewrite",
-    "enable_mixed_precision_graph_rewrite",
-]
-
 _installed: Any = original(tf1.train.experimental, "MixedPrecisionLossScaleOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 

@@ -6,8 +6,6 @@ from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.shards import Call, Shards, current_shards, this_call
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["cross_replica_sum", "replica_sums", "sum_packed"]
-
 _DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
 
 

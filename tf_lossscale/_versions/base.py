@@ -7,8 +7,6 @@ from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
 
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
-__all__ = ["do_not_convert", "first_module", "has", "overridden", "tf", "tf1", "where"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _INSTALL_HINT = (

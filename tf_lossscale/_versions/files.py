@@ -10,20 +10,6 @@ from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_familie
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "Trackable",
-    "TrackableObjectGraph",
-    "TrackableReference",
-    "called_from_checkpoint",
-    "deserialize_optimizer",
-    "register_loss_scale_optimizer",
-    "registered_class",
-    "registered_class_name",
-    "serialize_as",
-    "share_registration",
-    "unregister_loss_scale_optimizer",
-]
-
 _trackable: Any = first_module(
     "tensorflow.python.trackable.base", "tensorflow.python.training.tracking.base"
 )

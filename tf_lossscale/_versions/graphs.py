@@ -5,21 +5,6 @@ from typing import Any, Iterator
 
 from tf_lossscale._versions.base import first_module, tf, tf1
 
-__all__ = [
-    "call_round_by_round",
-    "current_loop",
-    "disable_lowering",
-    "graph_rewrite_is_on",
-    "graphs_around",
-    "in_control_flow",
-    "in_eager_mode",
-    "in_xla_context",
-    "mixed_policy_is_set",
-    "outermost_graph",
-    "plain_session_exists",
-    "set_graph_rewrite",
-]
-
 # Whether XLA compiles the code that is being traced. There is no public function for this.
 _control_flow_util: Any = first_module("tensorflow.python.ops.control_flow_util")
 

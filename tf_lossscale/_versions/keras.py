@@ -9,21 +9,6 @@ from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "KERAS_PACKAGES",
-    "KerasFamily",
-    "calling_keras",
-    "default_family",
-    "is_keras_3",
-    "is_keras_object",
-    "keras_family",
-    "keras_packages",
-    "keras_session",
-    "loaded_families",
-    "loaded_keras_packages",
-    "policy_of_layer",
-]
-
 _KERAS_IS_A_PACKAGE = has(Since.KERAS_IS_A_PACKAGE)
 
 # The packages that contain a Keras of this TensorFlow.

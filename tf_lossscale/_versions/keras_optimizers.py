@@ -8,26 +8,6 @@ from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "UpdateMethods",
-    "aggregate_gradients",
-    "build_as_apply_does",
-    "called_from_compile",
-    "called_from_minimize_of_fit",
-    "explain_missing_methods",
-    "has_own_aggregation",
-    "has_own_transformation",
-    "keras_3_backend",
-    "keras_3_can_be_given_sums",
-    "keras_3_does_not_track",
-    "keras_3_is_given_sums",
-    "keras_3_takes_sums",
-    "overrides",
-    "show_to_keras_session",
-    "uncalled_hooks",
-    "update_methods",
-]
-
 
 def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
     """Returns whether an optimizer overrides one of `methods` of its Keras base class."""

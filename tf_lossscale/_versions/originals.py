@@ -6,22 +6,6 @@ This module does not import TensorFlow, because `install()` runs before TensorFl
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-__all__ = [
-    "API_ROOTS",
-    "COMPILERS",
-    "CONTRIB_MODULES",
-    "RECORDED_CLASSES",
-    "Recorded",
-    "StandIn",
-    "attribute_dicts",
-    "compile_uses_policies",
-    "is_lazy_loader",
-    "loaded_contrib_class",
-    "original",
-    "replaced",
-    "variable_of_compile",
-]
-
 _ROOTS = ("tensorflow", "tensorflow_core")  # in TensorFlow 1.15, both are names of the package
 
 API_ROOTS: Tuple[Tuple[str, str], ...] = (

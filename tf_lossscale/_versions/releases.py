@@ -6,17 +6,6 @@ TensorFlow: the command that rewrites programs, and the scripts of the tests, re
 
 from typing import NamedTuple, Tuple
 
-__all__ = [
-    "FIRST_WITH_KERAS_3",
-    "LAST_WITH_KERAS_2",
-    "LEGACY_KERAS",
-    "LEGACY_KERAS_VALUES",
-    "RELEASES",
-    "SUPPORTED",
-    "Release",
-    "Since",
-]
-
 # The last releases with Keras 2, as (major, minor, patch), and the first ones with Keras 3, which
 # `tf.keras` is from then on.
 LAST_WITH_KERAS_2 = {"tensorflow": (2, 15, 1), "keras": (2, 15, 0)}

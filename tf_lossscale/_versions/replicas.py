@@ -8,25 +8,6 @@ from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.watching import RawVariable
 
-__all__ = [
-    "advance",
-    "already_summed",
-    "collective_reduce",
-    "estimator_scales_loss",
-    "graph_of_all_replicas",
-    "has_own_sum",
-    "host_of",
-    "in_tpu_replication",
-    "local_replica_started_eagerly",
-    "map_replicas",
-    "per_replica",
-    "replica_id",
-    "replicas_of_workers_before",
-    "sum_is_off",
-    "supports_merge_call",
-    "tpu_shards",
-]
-
 
 def supports_merge_call() -> bool:
     """Returns whether the current strategy has `merge_call`: not if XLA compiles it for GPUs."""

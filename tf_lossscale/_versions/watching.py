@@ -16,19 +16,6 @@ from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "RawVariable",
-    "add_control_input",
-    "after_each_call",
-    "before_sessions",
-    "remote_target",
-    "runs_stateful_operations",
-    "seed_tensorflow",
-    "settings_of",
-    "unnoticed",
-    "variable_name",
-]
-
 _counter = itertools.count(1)
 
 

@@ -14,8 +14,6 @@ from typing import Any, List, MutableMapping, Optional, Sequence
 
 from tf_lossscale import _import_hook
 
-__all__ = ["SEED", "announce", "run_python", "seed_if_asked"]
-
 _MODE = "TF_LOSSSCALE_INSTALL"
 _PATH = "PYTHONPATH"
 SEED = "TF_LOSSSCALE_SEED"

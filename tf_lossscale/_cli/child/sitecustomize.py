@@ -13,8 +13,6 @@ if MYPY:
     from types import ModuleType  # noqa: F401  all are used in comments
     from typing import Any, List, Optional  # noqa: F401
 
-__all__ = []  # type: List[str]
-
 # Copies of the names in `tf_lossscale._cli.child` and `tf_lossscale._recorder.session`, which are
 # not imported to save time.
 MODE = "TF_LOSSSCALE_INSTALL"
