@@ -28,8 +28,7 @@ class Warner:
 
     def see(self, reading: Reading) -> None:
         """Warns if there is a reason to that the last reading did not show."""
-        tests = (self._of_skips, self._of_minimum, self._of_no_effect)
-        messages = [test(reading) for test in tests]
+        messages = [self._of_skips(reading), self._of_minimum(reading), self._of_no_effect(reading)]
         self._last = reading._replace(longest=max(self._last.longest, reading.longest))
         for message in filter(None, messages):
             warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -95,7 +94,6 @@ class _ScalarWriter:
     """
 
     def __init__(self, optimizer: Any, log_dir: Optional[Any]) -> None:
-        self.name = ""
         self._writer: Any = None
         self._last: Any = None
         if log_dir is None:
@@ -106,7 +104,7 @@ class _ScalarWriter:
         taken = {each.name for each in others if each._optimizer is not optimizer}
         name = name_of(optimizer)
         numbered = [name, *(f"{name}_{number}" for number in range(1, len(taken) + 1))]
-        self.name = next(each for each in numbered if each not in taken)
+        self.name: str = next(each for each in numbered if each not in taken)
         try:
             tf.io.gfile.makedirs(self._folder)
             # In a graph, because this class refuses eager mode, although it needs no graph.

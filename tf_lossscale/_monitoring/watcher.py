@@ -66,11 +66,10 @@ def name_of(optimizer: Any) -> str:
 
 def has_minimum(optimizer: Any) -> bool:
     """Returns whether the loss scale shrinks down to 1 and not below."""
-    if isinstance(optimizer, LossScaleWrapper):
-        return bool(optimizer._state.dynamic)
     if isinstance(optimizer, LossScaleOptimizer):
         return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
-    return isinstance(optimizer._loss_scale, DynamicLossScale)
+    is_keras = isinstance(optimizer, LossScaleWrapper)
+    return is_keras or isinstance(optimizer._loss_scale, DynamicLossScale)
 
 
 _SCOPE = "tf_lossscale_monitor/"
@@ -90,24 +89,18 @@ class Reading(NamedTuple):
     scale: float
 
 
-class _Counters(NamedTuple):
-    """The counters of a graph or of eager mode, and the loss scale to read along with them.
+class StepCounter(Watcher):
+    """Has counters for eager mode, and for each graph of a Session: a variable for each.
 
     A finite step only increments the variable. It holds the number of steps, of skipped steps, of
     steps up to the last skipped one, of skipped steps in a row then, the most of them, the number
     of the first bad variable, and `Reading.all_bad`.
     """
 
-    variable: RawVariable
-    scale: Any
-
-
-class StepCounter(Watcher):
-    """Has counters for eager mode, and for each graph of a Session."""
-
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = weakref.ref(optimizer)
-        self.counters: Dict[Any, _Counters] = {}  # by graph; None stands for eager mode
+        # By graph; None stands for eager mode. With the loss scale to read along with them.
+        self.counters: Dict[Any, Tuple[RawVariable, Any]] = {}
         self._names: List[str] = []
         self._first: Dict[Tuple[str, ...], int] = {}
 
@@ -120,13 +113,13 @@ class StepCounter(Watcher):
                 variable = RawVariable([_SIZE])
                 with tf.init_scope():  # now, because the graph may be finalized later
                     scale = None if graph is None else _current_scale(self._optimizer())
-                self.counters[graph] = _Counters(variable, scale)
+                self.counters[graph] = variable, scale
             if graph is not None and in_xla_context():
                 raise NotImplementedError(
                     "tf_lossscale.monitoring.Monitor cannot count the steps that XLA compiles in a "
                     "Session. Remove the Monitor, or compile a tf.function in eager mode."
                 )
-            variable = self.counters[graph].variable
+            variable, _ = self.counters[graph]
             return _CountedStep(self, variable, step, initialized(variable))
 
     def number_of(self, variables: Sequence[Any]) -> int:
@@ -139,14 +132,13 @@ class StepCounter(Watcher):
 
     def read(self, session: Optional[Any]) -> Reading:
         """Reads the counters of the graph of a Session, or of eager mode."""
-        counters = self.counters[None if session is None else session.graph]
-        numbers = map(int, counters.variable.value(session))
-        steps, skipped, last, in_a_row, longest, bad, all_bad = numbers
+        variable, scale = self.counters[None if session is None else session.graph]
+        steps, skipped, last, in_a_row, longest, bad, all_bad = map(int, variable.value(session))
         if session is None:
             with in_eager_mode():
                 scale = float(_current_scale(self._optimizer()))
         else:
-            scale = float(session.run(counters.scale))
+            scale = float(session.run(scale))
         in_a_row = in_a_row if skipped and last == steps else 0
         name = self._names[bad] if skipped and bad > _NONE else None
         return Reading(steps, skipped, in_a_row, longest, name, all_bad, scale)
