@@ -25,7 +25,7 @@ from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.replicas import in_tpu_replication
-from tf_lossscale._versions.watching import remote_target, unnoticed
+from tf_lossscale._versions.watching import unnoticed
 
 
 def refusal(what: str, advice: str, reason: str = "") -> RecordingError:
@@ -122,7 +122,7 @@ class Recorder(Watcher):
             return Steps(self._file, self._reader, optimizer, variables)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
-        target = remote_target(session) if has_steps else ""
+        target = tf.compat.as_text(session.sess_str or "") if has_steps else ""
         if target:
             with self.noting_refusals():
                 raise refusal(

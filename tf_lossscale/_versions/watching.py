@@ -7,6 +7,7 @@ import contextlib
 import functools
 import itertools
 import numbers
+import operator
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -88,22 +89,14 @@ def unnoticed(scope: str) -> Iterator[None]:
     if tf.executing_eagerly():
         yield
         return
-    with tf1.name_scope(scope), _without_changing_seeds():
-        yield
-
-
-@contextlib.contextmanager
-def _without_changing_seeds() -> Iterator[None]:
-    if has(Since.SEEDS_COUNT_RANDOM_OPERATIONS):
-        yield
-        return
+    graphs = [] if has(Since.SEEDS_COUNT_RANDOM_OPERATIONS) else list(graphs_around())
     # TensorFlow takes the seeds from this private property, and uses it for nothing else.
-    if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
+    if graphs and tf1.Graph._last_id.fget is not _counted:
         tf1.Graph._last_id = property(_counted)
-    graphs = list(graphs_around())
     before = [_counted(graph) for graph in graphs]
     try:
-        yield
+        with tf1.name_scope(scope):
+            yield
     finally:
         for graph, count in zip(graphs, before):
             added = _counted(graph) - count  # less what a nested block has excluded already
@@ -121,19 +114,16 @@ def seed_tensorflow(seed: int) -> None:
     enabled any more once the default graph exists, which it would create.
     """
     context = first_module("tensorflow.python.eager.context")
+    seed_context = operator.methodcaller("_set_global_seed", seed)
     if context._context is not None:
-        context._context._set_global_seed(seed)
+        seed_context(context._context)
 
     def seed_graph(graph: Any) -> None:
         if type(graph) is tf.Graph:  # that of a function takes the seed from around it
             graph.seed = seed
 
-    _replace_methods(
-        [
-            (context.Context, "__init__", _calling(after=lambda made: made._set_global_seed(seed))),
-            (tf.Graph, "__init__", _calling(after=seed_graph)),
-        ]
-    )
+    seeds = ((context.Context, seed_context), (tf.Graph, seed_graph))
+    _add_hooks([(cls, "__init__", hook) for cls, hook in seeds], after=True)
 
 
 def variable_name(variable: Any) -> str:
@@ -165,19 +155,13 @@ def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
         if tf.executing_eagerly():
             then()
 
-    def wrap(original: Any) -> Any:
-        return do_not_convert(_calling(after=after)(original))
-
     concrete = first_module(
         "tensorflow.python.eager.polymorphic_function.concrete_function",
         "tensorflow.python.eager.polymorphic_function.monomorphic_function",
         "tensorflow.python.eager.function",
     ).ConcreteFunction
     classes = (type(tf.function(lambda: None)), concrete)
-    return _replace_methods([(cls, "__call__", wrap) for cls in classes])
-
-
-_session: Any = first_module("tensorflow.python.client.session")
+    return _add_hooks([(cls, "__call__", after) for cls in classes], after=True)
 
 
 def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
@@ -187,44 +171,41 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     of the graph; the callables that Keras makes in graph mode call it only once. An error that
     `run` raises ends the run.
     """
-    cls = _session.BaseSession
-    return _replace_methods(
+    cls = first_module("tensorflow.python.client.session").BaseSession
+    return _add_hooks(
         [
-            (cls, "_extend_graph", _calling(run)),
-            (cls._Callable, "__call__", _calling(lambda function: run(function._session))),
-            (cls, "close", _calling(close)),
+            (cls, "_extend_graph", run),
+            (cls._Callable, "__call__", lambda function: run(function._session)),
+            (cls, "close", close),
         ]
     )
 
 
 _Hook = Callable[[Any], None]
-_Wrap = Callable[[Any], Any]
 
 
-def _calling(before: Optional[_Hook] = None, after: Optional[_Hook] = None) -> _Wrap:
-    """Returns what makes of a method one that also calls these functions, with its object."""
+def _add_hooks(hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False) -> Callable[[], None]:
+    """Calls functions with the object before each call of methods, or after it.
 
-    def wrap(original: Any) -> Any:
+    Returns a function that restores the methods that are still ours.
+    """
+
+    def hooked(original: Any, hook: _Hook) -> Any:
         @functools.wraps(original)
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if before is not None:
-                before(self)
+            if not after:
+                hook(self)
             result = original(self, *args, **kwargs)
-            if after is not None:
-                after(self)
+            if after:
+                hook(self)
             return result
 
-        return method
+        return do_not_convert(method) if after else method
 
-    return wrap
-
-
-def _replace_methods(methods: Sequence[Tuple[Any, str, _Wrap]]) -> Callable[[], None]:
-    """Wraps methods of classes; returns a function that restores those that are still ours."""
     replaced = []
-    for cls, name, wrap in methods:
+    for cls, name, hook in hooks:
         original = getattr(cls, name)
-        ours = wrap(original)
+        ours = hooked(original, hook)
         setattr(cls, name, ours)
         replaced.append((cls, name, original, ours))
 
@@ -234,12 +215,6 @@ def _replace_methods(methods: Sequence[Tuple[Any, str, _Wrap]]) -> Callable[[], 
                 setattr(cls, name, original)
 
     return undo
-
-
-def remote_target(session: Any) -> str:
-    """Returns the address of the server that a Session runs on; empty if it is this process."""
-    target = session.sess_str
-    return target.decode() if isinstance(target, bytes) else str(target)
 
 
 _ATTRIBUTES = {
@@ -265,21 +240,17 @@ def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
     placeholders of a graph, are left out.
     """
     found: Dict[str, Optional[Union[bool, float]]] = {}
+    options = _OPTIONS if keras_family(optimizer) is not None else ()
     with tf.init_scope():
-        for name, attributes in _ATTRIBUTES.items():
+        for name in (*_ATTRIBUTES, *options):
             # A user's property or a variable without a value raises any error.
             with contextlib.suppress(Exception):
-                values = (_attribute(optimizer, each) for each in attributes)
-                value = _number(next(each for each in values if each is not None))
-                if value is not None:
-                    found[name] = value
-        if keras_family(optimizer) is not None:
-            for name in _OPTIONS:
-                with contextlib.suppress(Exception):
-                    option = _attribute(optimizer, name)
-                    value = _number(option) if option else None
-                    if value is not None or not option:
-                        found[name] = value
+                values = (_attribute(optimizer, each) for each in _ATTRIBUTES.get(name, [name]))
+                value = next((each for each in values if each is not None), None)
+                is_unused = name in options and not value
+                number = None if is_unused else _number(value)
+                if is_unused or number is not None:
+                    found[name] = number
     return found
 
 
