@@ -52,7 +52,8 @@ def row_of(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> R
         norms = {float(np.sqrt(2.0 * np.sum(halves[each]))) for each in _of_replicas(step)}
         norm = norms.pop() if len(norms) == 1 else _UNKNOWN
         norm = norm / scale if step.are_scaled else norm
-    return _row(None if loss is None else _on_host(loss), scale, good_steps, bad_steps, norm, bad)
+    has_loss = float(loss is not None)
+    return unpacked([_on_host(loss), has_loss, scale, good_steps, bad_steps, norm, bad])
 
 
 def _on_host(value: Optional[Any]) -> float:
@@ -134,61 +135,44 @@ def _float64(value: Any) -> Any:
     return tf.cast(tf.reshape(tf.convert_to_tensor(value), []), tf.float64)
 
 
-def unpacked(values: np.ndarray) -> Row:
-    loss, has_loss, *others = [float(each) for each in values]
-    return _row(loss if has_loss else None, *others)
-
-
-def _row(
-    loss: Optional[float], scale: float, good: float, bad_steps: float, norm: float, bad: float
-) -> Row:
-    tested = bad != _UNKNOWN
-    finite = bad < 0 if tested else None
+def unpacked(values: Iterable[Any]) -> Row:
+    """Returns the numbers that a tensor of `measured` holds."""
+    loss, has_loss, scale, good, bad_steps, norm, bad = map(float, values)
+    finite = None if bad == _UNKNOWN else bad < 0
     return Row(
-        loss=loss,
+        loss=loss if has_loss else None,
         scale=scale,
         good_steps=int(good) if good >= 0 else None,
         bad_steps=int(bad_steps) if bad_steps >= 0 else None,
         # The square of a large norm is infinite, and the norm of infinite gradients says nothing.
-        norm=float(norm) if finite and np.isfinite(norm) and norm >= 0 else None,
+        norm=norm if finite and np.isfinite(norm) and norm >= 0 else None,
         finite=finite,
         bad=int(bad) if bad >= 0 else None,
     )
-
-
-class _Loss(NamedTuple):
-    """The loss of one replica.
-
-    The gradients of the replicas are added up, so they belong to the sum of the losses. Within an
-    Estimator, v1 optimizers divide a mean loss by the number of replicas.
-    """
-
-    value: Any  # a scalar tensor
-    factor: float  # of the sum over all replicas
-    is_of_fit: bool  # whether Keras scales it within `fit`, and sums the gradients itself
 
 
 class Losses:
     def __init__(self) -> None:
         # By graph, or this object in eager mode; then by thread, of which each replica has one. Its
         # number would be a tensor, and so one more operation in the graph.
-        self._noted: MutableMapping[Any, Dict[Any, List[_Loss]]] = weakref.WeakKeyDictionary()
+        self._noted: MutableMapping[Any, Dict[Any, List[Any]]] = weakref.WeakKeyDictionary()
 
     def note(self, optimizer: Any, loss: Any) -> None:
         """Remembers the loss of the next step that is made, or built in the same graph."""
+        # The gradients of the replicas are added up, so they belong to the sum of the losses.
+        # Within an Estimator, v1 optimizers divide a mean loss by the number of replicas.
         divides = isinstance(optimizer, tf1.train.Optimizer) and estimator_scales_loss()
         factor = 1 / replica_count() if divides else 1.0
+        # Whether Keras scales it within `fit`, and sums the gradients itself.
+        is_of_fit = called_from_minimize_of_fit()
         losses = self._noted.setdefault(self._graph(), {}).setdefault(_thread(), [])
-        losses.append(_Loss(loss, factor, called_from_minimize_of_fit()))
+        losses.append((loss, factor, is_of_fit))
         del losses[2:]  # with two it is not certain which one belongs to the step
 
-    def take(
-        self, gradients: Sequence[Any], sums_replicas: bool, summed_by_caller: bool
-    ) -> Optional[Any]:
+    def take(self, step: Step, sums_replicas: bool) -> Optional[Any]:
         """Returns the loss of a step, of all its replicas; None if it is not certain.
 
-        `sums_replicas` is whether the step applies the plain sum of the gradients of all replicas,
-        `summed_by_caller` whether they are sums already.
+        `sums_replicas` is whether it applies the plain sum of the gradients of all replicas.
         """
         noted = self._noted.get(self._graph(), {})
         replicas = replica_count()
@@ -196,15 +180,14 @@ class Losses:
         losses = [noted.pop(each, []) for each in threads]
         if len(losses) != replicas or any(len(each) != 1 for each in losses):
             return None
-        found = [loss for each in losses for loss in each]
-        if not all(_is_usable(each.value, gradients) for each in found):
+        values, factors, are_of_fit = zip(*[loss for each in losses for loss in each])
+        if not all(_is_usable(each, step) for each in values):
             return None
         if replicas == 1:
-            return found[0].value
-        is_sum = all(each.is_of_fit for each in found) if summed_by_caller else sums_replicas
-        if not is_sum:
+            return values[0]
+        if not (all(are_of_fit) if step.summed_by_caller else sums_replicas):
             return None
-        return found[0].factor * tf.add_n([tf.cast(each.value, tf.float64) for each in found])
+        return factors[0] * tf.add_n([tf.cast(each, tf.float64) for each in values])
 
     def _graph(self) -> Any:
         return self if tf.executing_eagerly() else tf1.get_default_graph()
@@ -221,7 +204,7 @@ _HARMLESS |= {"ReadVariableOp", "ResourceGather", "VarHandleOp"}
 """Stateful operations that give the same results and effects however often they run."""
 
 
-def _is_usable(loss: Any, gradients: Sequence[Any]) -> bool:
+def _is_usable(loss: Any, step: Step) -> bool:
     """Returns whether a step can compute its loss without doing more than it does unrecorded.
 
     The loss must be a scalar of the current graph, or of eager mode there. In the graph of a
@@ -239,8 +222,8 @@ def _is_usable(loss: Any, gradients: Sequence[Any]) -> bool:
         return False
     if graph.building_function:
         return True  # the function runs its stateful operations anyway
-    parts = [_parts(each) for each in gradients if each is not None]
-    needed = _ancestors(each.op for tensors in parts for each in tensors)
+    gradients = [each for tensors in step.tested for each in tensors]
+    needed = _ancestors(part.op for each in gradients for part in _parts(each))
     return not any(_has_effect(each) for each in _ancestors([loss.op]) - needed)
 
 
@@ -252,15 +235,13 @@ def _parts(gradient: Any) -> Sequence[Any]:
 
 def _ancestors(operations: Iterable[Any]) -> Set[Any]:
     """Returns operations and all that they depend on."""
+    found: Set[Any] = set()
     waiting = list(operations)
-    found = set(waiting)
     while waiting:
         operation = waiting.pop()
-        before = [each.op for each in operation.inputs] + list(operation.control_inputs)
-        for each in before:
-            if each not in found:
-                found.add(each)
-                waiting.append(each)
+        if operation not in found:
+            found.add(operation)
+            waiting += [*(each.op for each in operation.inputs), *operation.control_inputs]
     return found
 
 

@@ -259,7 +259,7 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
         for column in zip(*[replica.gradients for replica in replicas])
     ]
     are_applied = len(replicas) == 1 or first.are_sums
-    if not are_applied and recorder.sums_replicas(optimizer, inner_optimizer(optimizer)):
+    if not are_applied and recorder.sums_replicas(optimizer):
         columns = [[_sum(each)] if each else [] for each in columns]
         are_applied = True
     return Step(

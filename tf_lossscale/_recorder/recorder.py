@@ -103,10 +103,8 @@ class Recorder(Watcher):
     def numbers(self, step: Step) -> Tuple[Steps, Any]:
         """Returns the steps that one belongs to, and its numbers: a `Row`, in a graph a tensor."""
         optimizer = step.optimizer
-        gradients = [each for tensors in step.tested for each in tensors]
-        is_sum = sums_replicas(optimizer, inner_optimizer(optimizer))
         losses = self._losses.setdefault(optimizer, Losses())
-        loss = losses.take(gradients, is_sum, step.summed_by_caller)
+        loss = losses.take(step, sums_replicas(optimizer))
         steps = self._steps(optimizer, step.variables)
         function = row_of if tf.executing_eagerly() else measured
         state = loss_scale_of(optimizer).state
@@ -191,8 +189,9 @@ class _StepInGraph(WatchedStep):
             return self._ring.add(self._values, applied)
 
 
-def sums_replicas(optimizer: Any, inner: Any) -> bool:
+def sums_replicas(optimizer: Any) -> bool:
     """Returns whether a step applies the plain sum of the gradients of all replicas."""
+    inner = inner_optimizer(optimizer)
     if isinstance(optimizer, tf1.train.Optimizer):
         return leaves_sum_to_tensorflow(inner)
     family = keras_family(inner)
