@@ -155,16 +155,13 @@ class Steps:
         self._xla: Optional[bool] = None
         self._rings: Dict[Any, Ring] = {}  # by the graph of a Session; None is for eager mode
         self._begin_record(file, reader)
-        self.note_beginning(optimizer, variables)
         self.known.add(self)
         STEPS[optimizer] = self
 
     def _begin_record(self, file: RecordFile, reader: Reader) -> None:
         self._file = file
         self._reader = reader
-        self._description = dataclasses.replace(
-            self._description, initial_weights=None, settings={}
-        )
+        self._description.initial_weights, self._description.settings = None, {}
         self._number: Optional[int] = None
         self.count = 0
         self._last: Tuple[int, Optional[Row], bool] = (-1, None, False)
@@ -216,8 +213,9 @@ class Steps:
         self.count += 1
         if self._number is None:
             self._number = self._describe(row, step)
-        self._look_for_break(step, row, applied)
         is_certain = self.application_is_known and self._tests_gradients
+        if is_certain:
+            self._look_for_break(step, row, applied)
         finite = applied if is_certain else row.finite
         # Keras 3's own class applies what is finite in its first replica only.
         is_finite = is_certain and applied and self._replicas == 1
@@ -245,8 +243,6 @@ class Steps:
     def _look_for_break(self, step: int, row: Row, applied: bool) -> None:
         (number, last, was_applied), self._last = self._last, (step, row, applied)
         if self._is_broken or last is None or number != step - 1 or step in self._after_errors:
-            return
-        if not (self.application_is_known and self._tests_gradients):
             return
         if not last.may_precede(row, was_applied, self._description.scale.growth_steps):
             self._is_broken = True

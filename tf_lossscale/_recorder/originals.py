@@ -10,7 +10,7 @@ import functools
 import inspect
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss
@@ -35,7 +35,8 @@ class Originals:
         self._replaced: List[Tuple[type, str, Any, Any]] = []
         self._kinds: Dict[type, Recorded] = {}
         self._calls = threading.local()
-        self._applying: List[_Applying] = []
+        # The `id` of the inner optimizer, the thread, and the step, of each that is being made.
+        self._applying: List[Tuple[int, threading.Thread, Any]] = []
         self._lock = threading.RLock()
 
     def patch_module(self, name: str, module: Any) -> None:
@@ -54,9 +55,9 @@ class Originals:
 
     def _replace(self, cls: type, name: str, wrap: Callable[[Any], Any]) -> bool:
         """Replaces a method where `cls` inherits it from; returns whether it is replaced."""
-        owner = next((each for each in cls.__mro__ if name in vars(each)), None)
-        method = None if owner is None else vars(owner)[name]
-        if owner is None or not isinstance(method, types.FunctionType):
+        owner = next((each for each in cls.__mro__ if name in vars(each)), cls)
+        method = vars(owner).get(name)
+        if not isinstance(method, types.FunctionType):
             return False
         with self._lock:
             if any((owner, name) == (each[0], each[1]) for each in self._replaced):
@@ -69,8 +70,8 @@ class Originals:
     def _kind(self, optimizer: Any) -> Optional[Recorded]:
         # Not known when a method is replaced: two classes may inherit it. Ours derive from some of
         # the originals, but define all methods themselves.
-        kinds = (self._kinds.get(cls) for cls in type(optimizer).__mro__)
-        return next((kind for kind in kinds if kind is not None), None)
+        classes = type(optimizer).__mro__
+        return next((self._kinds[cls] for cls in classes if cls in self._kinds), None)
 
     @contextlib.contextmanager
     def _outermost(self, optimizer: Any, what: str) -> Iterator[bool]:
@@ -103,10 +104,7 @@ class Originals:
                 if not is_outermost or kind is None:
                     return original(optimizer, *args, **kwargs)
                 given = _Arguments(kind, original, optimizer, args, kwargs)
-                if all(each is None for each in given.gradients):
-                    # The optimizer raises an error, or does nothing.
-                    return original(optimizer, *given.args, **given.kwargs)
-                with self._recorder.noting_refusals(), self._recorded(kind, optimizer, given):
+                with self._recorded(kind, optimizer, given):
                     return original(optimizer, *given.args, **given.kwargs)
 
         return step
@@ -114,11 +112,14 @@ class Originals:
     @contextlib.contextmanager
     def _recorded(self, kind: Recorded, optimizer: Any, given: "_Arguments") -> Iterator[None]:
         """Records the step that is built or made within the block."""
-        recorder.refuse_unsupported(kind.is_keras_3)
+        if all(each is None for each in given.gradients):
+            yield  # the optimizer raises an error, or does nothing
+            return
+        self._recorder.refuse_unsupported(kind.is_keras_3)
         is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
         if is_outside and replica_count() > 1:
             yield  # the optimizer raises an error
-            raise recorder.refusal(
+            self._recorder.refuse(
                 "A step was made within `strategy.scope()`, but outside the function that "
                 "`strategy.run` runs, where it",
                 "with the step in that function",
@@ -130,19 +131,19 @@ class Originals:
 
         def begin(strategy: Any, all_given: Any) -> WatchedStep:
             replicas = strategy.experimental_local_results(all_given)
-            with contextlib.ExitStack() as stack:
-                if replica_count() > 1:
-                    stack.enter_context(tf1.device(strategy.extended.worker_devices[0]))
-                # Here, because the replicas take turns: between two operations of this one, those
-                # of others may be created.
-                stack.enter_context(unnoticed(recorder.SCOPE))
+            device: Any = contextlib.nullcontext()
+            if replica_count() > 1:
+                device = tf1.device(strategy.extended.worker_devices[0])
+            # Here, because the replicas take turns: between two operations of this one, those of
+            # others may be created.
+            with device, unnoticed(recorder.SCOPE):
                 steps, numbers = self._recorder.numbers(_step_of(kind, optimizer, replicas))
                 steps.application_is_known = steps.application_is_known and reports
                 marked = _MarkedEagerStep if tf.executing_eagerly() else _MarkedStepInGraph
                 return marked(steps, numbers)
 
         step = merge(begin, given)
-        mine = _Applying(id(inner), threading.current_thread(), step)
+        mine = (id(inner), threading.current_thread(), step)
         self._applying.append(mine)
         try:
             with Watch([step]).around():
@@ -153,13 +154,13 @@ class Originals:
 
     def _with_applying(self, original: Any) -> Any:
         def apply(inner: Any, *args: Any, **kwargs: Any) -> Any:
-            # A strategy calls `inner` in the threads of its replicas.
-            steps = [each for each in self._applying if each.inner == id(inner)]
-            mine = [each for each in steps if each.thread is threading.current_thread()]
+            steps = [(thread, step) for key, thread, step in self._applying if key == id(inner)]
+            mine = [step for thread, step in steps if thread is threading.current_thread()]
             with self._outermost(inner, "apply") as is_outermost:
                 result = original(inner, *args, **kwargs)
                 if is_outermost and steps:
-                    (mine or steps)[-1].step.mark(result)
+                    # A strategy calls `inner` in the threads of its replicas.
+                    (mine or [step for _, step in steps])[-1].mark(result)
                 return result
 
         return apply
@@ -206,14 +207,6 @@ class _MarkedStepInGraph(WatchedStep):
 
     def failed(self) -> None:
         self._steps.note_error()
-
-
-class _Applying(NamedTuple):
-    """A step that is being built or made, the `id` of its inner optimizer, and its thread."""
-
-    inner: int
-    thread: threading.Thread
-    step: Any
 
 
 class _Arguments:

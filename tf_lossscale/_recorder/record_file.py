@@ -64,9 +64,9 @@ def keep(descriptor: int) -> None:
     _held.add(descriptor)
 
 
-def _release(descriptor: int) -> None:
+def _release(descriptor: Optional[int]) -> None:
     """Closes the file, and so ends the lock; does nothing in a forked process."""
-    if descriptor in _held:
+    if descriptor is not None and descriptor in _held:
         _held.remove(descriptor)
         os.close(descriptor)
 
@@ -136,7 +136,7 @@ class RecordFile:
         self.complaints: List[str] = []
         self.guard = _Guard()
         self.is_closed = False
-        self.is_lazy = lazy
+        self.may_be_empty = lazy  # whether it is not doubtful without a step
         self._lines: List[str] = []
         self._written = time.monotonic()
         self._optimizers = 0
@@ -200,8 +200,7 @@ class RecordFile:
             self.is_closed = True
             if self.is_of_this_process and self._exists and not self._optimizers:
                 remove_record(self.path, only_empty=True)
-            if self._held is not None:
-                _release(self._held)
+            _release(self._held)
 
     def flush(self) -> None:
         """Appends the lines so far to the file; a full disk does not stop the training."""

@@ -5,10 +5,9 @@ that nothing else knows, so that the run remains the same. What cannot be record
 `RecordingError`, and not recorded wrongly.
 """
 
-import contextlib
 import dataclasses
 import weakref
-from typing import Any, Iterator, List, MutableMapping, MutableSet, Optional, Sequence, Tuple
+from typing import Any, List, MutableMapping, MutableSet, NoReturn, Optional, Tuple
 
 import numpy as np
 
@@ -27,40 +26,6 @@ from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.watching import unnoticed
 
-
-def refusal(what: str, advice: str, reason: str = "") -> RecordingError:
-    return RecordingError(
-        f"{what} cannot be recorded{reason}. Run the program without recording, or record it "
-        f"{advice}."
-    )
-
-
-def refuse_unsupported(is_keras_3: bool = False) -> None:
-    if is_keras_3 and keras_optimizers.keras_3_backend() != "tensorflow":
-        raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
-    if in_tpu_replication():
-        raise refusal("A step on a TPU", "on a CPU or GPU")
-    if in_xla_context() and outermost_graph() is not None:
-        advice = "with jit_compile=False, or without tf.xla.experimental.compile"
-        raise refusal("A step that XLA compiles in the graph of a Session", advice)
-    if in_xla_context() and replica_count() > 1:
-        advice = "with jit_compile=False"
-        raise refusal("A step on several replicas that XLA compiles", advice)
-    if tf.distribute.has_strategy():
-        strategy = tf.distribute.get_strategy()
-        classes = [each.__name__ for each in type(strategy.extended).__mro__]
-        advice = "on one machine, without a strategy or under a MirroredStrategy"
-        if not any(each in _RECORDED_STRATEGIES for each in classes):
-            raise refusal(f"A step under {type(strategy).__name__}", advice)
-        if has_several_workers(strategy):
-            reason = ", because a process only has the losses of its own replicas"
-            raise refusal("A step on several workers", advice, reason)
-    if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
-        raise RecordingError(
-            "The graph is finalized: recording must begin before the optimizer makes its step."
-        )
-
-
 # By the class of `strategy.extended`, whose name is the same for the API of both versions.
 _RECORDED_STRATEGIES = ("OneDeviceExtended", "MirroredExtended", "CollectiveAllReduceExtended")
 
@@ -71,14 +36,12 @@ class Recorder(Watcher):
     """Records the steps of all our optimizers, until `close`."""
 
     def __init__(self, file: RecordFile, with_norm: bool) -> None:
-        self.has_refused = False
         self._file = file
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
-        self._reader = Reader(file, self._before_run)
+        self.reader = Reader(file, self._before_run)
         for steps in list(Steps.known):
-            steps.record_to(file, self._reader)
-        self._earlier: MutableMapping[Any, Tuple[str, Optional[List[float]]]]
+            steps.record_to(file, self.reader)
         self._earlier = weakref.WeakKeyDictionary(
             {owner: (cls, _state_of(owner)) for owner, cls in built_unwatched().items()}
         )
@@ -91,8 +54,7 @@ class Recorder(Watcher):
     def begin(self, step: Step) -> Optional[WatchedStep]:
         if not step.variables:
             return None
-        with self.noting_refusals():
-            refuse_unsupported()
+        self.refuse_unsupported()
         with unnoticed(SCOPE):
             steps, values = self.numbers(step)
             if tf.executing_eagerly():
@@ -105,48 +67,58 @@ class Recorder(Watcher):
         optimizer = step.optimizer
         losses = self._losses.setdefault(optimizer, Losses())
         loss = losses.take(step, sums_replicas(optimizer))
-        steps = self._steps(optimizer, step.variables)
+        with self._file.guard:
+            steps = STEPS.get(optimizer)
+            if steps is None:
+                steps = Steps(self._file, self.reader, optimizer, step.variables)
+            steps.note_beginning(optimizer, step.variables)
         function = row_of if tf.executing_eagerly() else measured
         state = loss_scale_of(optimizer).state
         return steps, function(loss, state, step if self._with_norm else None)
 
-    def _steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
-        """Returns the steps of an optimizer, the first of which may be about to be made."""
-        with self._file.guard:
-            steps = STEPS.get(optimizer)
-            if steps is not None:
-                steps.note_beginning(optimizer, variables)
-                return steps
-            return Steps(self._file, self._reader, optimizer, variables)
-
     def _before_run(self, session: Any, has_steps: bool) -> None:
         target = tf.compat.as_text(session.sess_str or "") if has_steps else ""
         if target:
-            with self.noting_refusals():
-                raise refusal(
-                    f"The steps of a Session on {target}",
-                    "in a Session without a target",
-                    ", because the record is written by this process",
-                )
+            what = f"The steps of a Session on {target}"
+            reason = ", because the record is written by this process"
+            self.refuse(what, "in a Session without a target", reason)
         if session.graph in self._earlier:
             self._graphs.add(session.graph)
 
-    @contextlib.contextmanager
-    def noting_refusals(self) -> Iterator[None]:
-        try:
-            yield
-        except RecordingError:
-            self.has_refused = True
-            raise
+    def refuse_unsupported(self, is_keras_3: bool = False) -> None:
+        if is_keras_3 and keras_optimizers.keras_3_backend() != "tensorflow":
+            self.refuse("Keras 3 can be recorded with the TensorFlow backend only.")
+        if in_tpu_replication():
+            self.refuse("A step on a TPU", "on a CPU or GPU")
+        if in_xla_context() and outermost_graph() is not None:
+            advice = "with jit_compile=False, or without tf.xla.experimental.compile"
+            self.refuse("A step that XLA compiles in the graph of a Session", advice)
+        if in_xla_context() and replica_count() > 1:
+            advice = "with jit_compile=False"
+            self.refuse("A step on several replicas that XLA compiles", advice)
+        if tf.distribute.has_strategy():
+            strategy = tf.distribute.get_strategy()
+            classes = [each.__name__ for each in type(strategy.extended).__mro__]
+            advice = "on one machine, without a strategy or under a MirroredStrategy"
+            if not any(each in _RECORDED_STRATEGIES for each in classes):
+                self.refuse(f"A step under {type(strategy).__name__}", advice)
+            if has_several_workers(strategy):
+                reason = ", because a process only has the losses of its own replicas"
+                self.refuse("A step on several workers", advice, reason)
+        if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
+            self.refuse(
+                "The graph is finalized: recording must begin before the optimizer makes its step."
+            )
 
-    def flush(self) -> None:
-        self._reader.flush()
-        self._file.flush()
+    def refuse(self, what: str, advice: str = "", reason: str = "") -> NoReturn:
+        self._file.may_be_empty = True
+        how = f"Run the program without recording, or record it {advice}."
+        raise RecordingError(f"{what} cannot be recorded{reason}. {how}" if advice else what)
 
     def close(self) -> None:
         """Adds the last steps to the record, and what is missing in it to its complaints."""
         self._unwatch()
-        self._reader.close()
+        self.reader.close()
         for owner, (cls, before) in list(self._earlier.items()):
             steps = STEPS.get(owner)
             if steps is not None and steps.count:
@@ -209,10 +181,8 @@ def _state_of(optimizer: Any) -> Optional[List[float]]:
         if isinstance(optimizer, tf.Graph) or not tf.executing_eagerly():
             return None
         try:
-            values: List[Any] = list(loss_scale_of(optimizer).state)
-            inner = inner_optimizer(optimizer)
-            values.append(getattr(inner, "__dict__", {}).get("_iterations"))
-            numbers = [each.numpy() for each in values if hasattr(each, "numpy")]
-            return [float(np.asarray(each)) for each in numbers]
+            iterations = getattr(inner_optimizer(optimizer), "__dict__", {}).get("_iterations")
+            values = [*loss_scale_of(optimizer).state, iterations]
+            return [float(np.asarray(each.numpy())) for each in values if hasattr(each, "numpy")]
         except Exception:  # a variable that is not initialized, or of a graph
             return None

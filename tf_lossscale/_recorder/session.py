@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import warnings
-from typing import Any, Dict, List, MutableMapping, NoReturn, Optional
+from typing import Any, Dict, List, NoReturn, Optional
 
 from tf_lossscale import _import_hook
 from tf_lossscale._recorder import record_file
@@ -76,15 +76,16 @@ class _Recording(_import_hook.Subscriber):
 
     def _terminate(self, number: int, frame: Any) -> None:
         self._was_terminated = True
-        self.file.guard.call_outside(lambda: self._flush_and_pass_on(number, frame))
 
-    def _flush_and_pass_on(self, number: int, frame: Any) -> None:
-        self._flush(has_ended=False)
-        if callable(self._handler):
-            self._handler(number, frame)
-        else:  # so that the process ends by the signal, as its parent expects
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+        def flush_and_pass_on() -> None:
+            self._flush(has_ended=False)
+            if callable(self._handler):
+                self._handler(number, frame)
+            else:  # so that the process ends by the signal, as its parent expects
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+
+        self.file.guard.call_outside(flush_and_pass_on)
 
     def _exit_now(self, status: int) -> NoReturn:
         self._flush(has_ended=not status and not self._was_terminated)
@@ -95,8 +96,7 @@ class _Recording(_import_hook.Subscriber):
         if not self.file.is_of_this_process:
             return
         if self._recorder is not None:
-            self._recorder.flush()
-        self.file.flush()
+            self._recorder.reader.flush()
         if has_ended:
             self.file.close(has_ended=True)
 
@@ -115,8 +115,7 @@ class _Recording(_import_hook.Subscriber):
             self._recorder.close()
         self.file.close(has_ended and not self._was_terminated)
         complaints = self.file.complaints
-        has_refused = self._recorder is not None and self._recorder.has_refused
-        if not (complaints or self.file.steps or self.file.is_lazy or has_refused):
+        if not (complaints or self.file.steps or self.file.may_be_empty):
             complaints.append(
                 f"No step was recorded in {self.file.path}: no loss-scale optimizer made one in a "
                 "graph or function that was built after recording began."
@@ -184,18 +183,15 @@ REQUEST = "TF_LOSSSCALE_RECORD"
 _has_started = False
 
 
-def announce(
-    environment: MutableMapping[str, str], path: str, norm: bool, held: Optional[int] = None
-) -> None:
-    """Asks Python processes with this environment to record."""
+def announce(path: str, norm: bool, held: Optional[int]) -> None:
+    """Asks Python processes with the environment of this one to record."""
     request = {"path": os.path.abspath(path), "norm": norm, "process": os.getpid(), "held": held}
-    environment[REQUEST] = json.dumps(request)
+    os.environ[REQUEST] = json.dumps(request)
 
 
 def start_if_asked() -> None:
+    """Starts to record; the environment of this process asks for it."""
     global _has_started
-    if REQUEST not in os.environ:
-        return
     _has_started = True
     request = json.loads(os.environ[REQUEST])
     if _is_for_this_process(request):

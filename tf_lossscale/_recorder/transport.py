@@ -89,8 +89,7 @@ class Ring:
         rows, marks = self._rows.value(session), self._marks.value(session)
         lost = max(0, count - _SIZE - position)
         for number in range(position + lost, count):
-            row, slot = rows[number % _SIZE], number % _SIZE
-            is_marked = bool(marks[slot] == number + 1)
+            row, is_marked = rows[number % _SIZE], bool(marks[number % _SIZE] == number + 1)
             may_be_running = not is_last and number >= count - _LATE
             is_written = row[-2] == number
             if may_be_running and not (is_written and (row[-1] >= 0 or is_marked)):
@@ -197,6 +196,7 @@ class Reader:
     def flush(self) -> None:
         for session in (None, *self._sessions):
             self._read(session, is_last=True)
+        self._file.flush()
 
     def close(self) -> None:
         for undo in self._undo:

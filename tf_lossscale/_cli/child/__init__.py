@@ -59,7 +59,7 @@ def run_python(
         except record_file.RecordingError as error:
             print(f"tf-lossscale: {error}", file=sys.stderr)
             return 2
-        session.announce(os.environ, record, norm, record_file.hand_over(held))
+        session.announce(record, norm, record_file.hand_over(held))
     announce(os.environ, replace)
     if seed is not None:
         os.environ[SEED] = str(seed)
