@@ -68,7 +68,7 @@ def has_minimum(optimizer: Any) -> bool:
     """Returns whether the loss scale shrinks down to 1 and not below."""
     if isinstance(optimizer, LossScaleOptimizer):
         return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
-    is_keras = isinstance(optimizer, LossScaleWrapper)
+    is_keras = isinstance(optimizer, LossScaleWrapper)  # a fixed one is refused by `check`
     return is_keras or isinstance(optimizer._loss_scale, DynamicLossScale)
 
 

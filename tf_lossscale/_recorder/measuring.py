@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 def row_of(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> Row:
     """Returns the numbers of a step in eager mode, which takes much less time than `measured`."""
-    scale, good_steps, bad_steps = map(_on_host, state)
+    scale, *counts = map(_on_host, state)
     norm = bad = _UNKNOWN
     if step is not None:
         halves = tf.stack(_halves(step)).numpy().astype(np.float64)
@@ -52,8 +52,7 @@ def row_of(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> R
         norms = {float(np.sqrt(2.0 * np.sum(halves[each]))) for each in _of_replicas(step)}
         norm = norms.pop() if len(norms) == 1 else _UNKNOWN
         norm = norm / scale if step.are_scaled else norm
-    has_loss = float(loss is not None)
-    return unpacked([_on_host(loss), has_loss, scale, good_steps, bad_steps, norm, bad])
+    return unpacked([_on_host(loss), loss is not None, scale, *counts, norm, bad])
 
 
 def _on_host(value: Optional[Any]) -> float:

@@ -55,10 +55,9 @@ def loss_scale_of(optimizer: Any) -> LossScale:
 
 def _of_manager(manager: Any) -> LossScale:
     name = _name_of_class(manager)
-    rule, good, bad = ScaleParameters(), None, None
-    if name == "FixedLossScaleManager":
-        rule = ScaleParameters("fixed")
-    elif name == "ExponentialUpdateLossScaleManager":
+    rule = ScaleParameters("fixed" if name == "FixedLossScaleManager" else "unknown")
+    good = bad = None
+    if name == "ExponentialUpdateLossScaleManager":
         good, bad = manager._num_good_steps, manager._num_bad_steps
         every, factor = manager._incr_every_n_steps, manager._incr_ratio
         bad_every, bad_factor = manager._decr_every_n_nan_or_inf, manager._decr_ratio
@@ -73,14 +72,14 @@ def _of_v1(loss_scale: Any) -> LossScale:
     if name == "DynamicLossScale":
         rule = _dynamic(loss_scale.increment_period, loss_scale.multiplier)
         return LossScale(rule, (loss_scale(), loss_scale._num_good_steps, None), True)
-    rule = ScaleParameters("fixed") if name == "FixedLossScale" else ScaleParameters()
+    rule = ScaleParameters("fixed" if name == "FixedLossScale" else "unknown")
     return LossScale(rule, (loss_scale(), None, None), False)
 
 
 def _of_keras_2(optimizer: Any) -> LossScale:
     scale, counter = tf.convert_to_tensor(optimizer.loss_scale), optimizer.dynamic_counter
     if counter is None:  # it is fixed, or of a user's own class
-        rule = ScaleParameters() if optimizer.dynamic else ScaleParameters("fixed")
+        rule = ScaleParameters("unknown" if optimizer.dynamic else "fixed")
         return LossScale(rule, (scale, None, None), False)
     rule = _dynamic(optimizer.dynamic_growth_steps, optimizer._loss_scale.multiplier)
     return LossScale(rule, (scale, counter, None), True)
@@ -185,12 +184,11 @@ class Steps:
     def ring(self, is_compiled: bool) -> Ring:
         if is_compiled:
             self._xla = True
-        key = outermost_graph()
-        ring = self._rings.get(key)
-        if ring is None:
-            ring = self._rings[key] = Ring(self._receive, self._leave_out)
-            self._reader.add(ring)
-        return ring
+        graph = outermost_graph()
+        if graph not in self._rings:
+            self._rings[graph] = Ring(self._receive, self._leave_out)
+            self._reader.add(self._rings[graph])
+        return self._rings[graph]
 
     def add(self, row: Row, applied: bool) -> None:
         with self._file.guard:

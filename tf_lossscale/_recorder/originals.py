@@ -89,8 +89,7 @@ class Originals:
     def _with_loss(self, original: Any) -> Any:
         def scale(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             with self._outermost(optimizer, "loss") as is_outermost:
-                kind = self._kind(optimizer)
-                if not is_outermost or kind is None or not (args or "loss" in kwargs):
+                if not (is_outermost and self._kind(optimizer) and (args or "loss" in kwargs)):
                     return original(optimizer, *args, **kwargs)
                 loss = report_loss(optimizer, args[0] if args else kwargs.pop("loss"))
                 return original(optimizer, loss, *args[1:], **kwargs)
