@@ -30,9 +30,6 @@ _NOT_ARGUMENTS = (
 )
 """Keys of the originals. A subclass that writes others has arguments of these names."""
 
-# Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
-_DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
-
 
 def to_config(optimizer: Any) -> Dict[str, Any]:
     """Returns the configuration of a loss-scale optimizer.
@@ -47,7 +44,7 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     state = optimizer._state
     only_old = state.decides or (state.dynamic and state.multiplier != 2)
     if family.installed_final is None or only_old:
-        return {"optimizer": inner, "loss_scale": _serialized_loss_scale(optimizer)}
+        return {"optimizer": inner, "loss_scale": _state_as_loss_scale(state)}
     settings = {
         "initial_scale": optimizer.initial_scale,
         "dynamic_growth_steps": optimizer.dynamic_growth_steps,
@@ -64,8 +61,7 @@ def serialized_loss_scale(scale: Any) -> Dict[str, Any]:
     return {"class_name": registered_class_name(behaves_as(scale)), "config": scale.get_config()}
 
 
-def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
-    state = optimizer._state
+def _state_as_loss_scale(state: Any) -> Dict[str, Any]:
     if state.decides:
         return serialized_loss_scale(state.loss_scale)
     if not state.dynamic:
@@ -88,46 +84,35 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     serialized = config["optimizer"] if "optimizer" in config else config["inner_optimizer"]
     inner = _inner(cls, serialized, custom_objects)
     own = {key: value for key, value in config.items() if key not in _NOT_ARGUMENTS}
+    settings = {"dynamic": True, "initial_scale": None, "dynamic_growth_steps": None}
+    arguments = {name: config[name] for name in settings if name in config}
+    scale = config.get("loss_scale")
+    if isinstance(scale, dict):
+        scale = loss_scale_from_config(scale, custom_objects)
+    # The constructor picks the class of the instance by the inner optimizer. That of a subclass may
+    # have other names for its arguments, or take them by name only.
+    if cls.role != "final":
+        if "loss_scale" not in config:
+            scale = final_loss_scale(**dict(settings, **arguments))
+        # The originals, too, pass these names, and an object that the constructor may read.
+        named = dict(own, optimizer=inner, loss_scale=scale)
+        return cls(**named) if _accepts(cls, **named) else cls(inner, scale, **own)
     if "loss_scale" in config:
-        scale = config["loss_scale"]
-        if isinstance(scale, dict):
-            scale = loss_scale_from_config(scale, custom_objects)
-        if cls.role != "final":
-            # The constructor of a subclass may read it, and gets an object from the originals, too.
-            return _experimental(cls, inner, scale, own)
-        arguments = as_final_arguments(experimental_loss_scale(scale))
+        converted = as_final_arguments(experimental_loss_scale(scale))
         is_public = "role" in vars(vars(cls).get("_derived_from", cls))
-        if is_public and not (arguments and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
+        if is_public and not (converted and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
             # Files of both classes name the final one, which Keras has from 2.4 on. By its public
             # path, because the module of the other class imports this one.
             public: Any = sys.modules["tf_lossscale"].keras.mixed_precision
             return public.experimental.LossScaleOptimizer(inner, scale)
-        if arguments is None:
+        if converted is None:
             raise ValueError(
                 f"{cls.__name__}.from_config() was given a loss scale that the final class cannot "
                 "hold: a DynamicLossScale.multiplier other than 2, or a LossScale of another "
                 "class. Derive the class from the experimental LossScaleOptimizer."
             )
-        return _final(cls, inner, dict(arguments, **own))
-    # The constructor picks the class of the instance by the inner optimizer.
-    if cls.role == "final":
-        names = ("dynamic", "initial_scale", "dynamic_growth_steps")
-        arguments = {name: config[name] for name in names if name in config}
-        return _final(cls, inner, dict(arguments, **own))
-    scale, growth_steps = config.get("initial_scale"), config.get("dynamic_growth_steps")
-    loss_scale = final_loss_scale(config.get("dynamic", True), scale, growth_steps)
-    return _experimental(cls, inner, loss_scale, own)
-
-
-# The constructor of a subclass may have other names for its arguments, or take them by name only.
-
-
-def _experimental(cls: Any, inner: Any, loss_scale: Any, own: Dict[str, Any]) -> Any:
-    named = dict(own, optimizer=inner, loss_scale=loss_scale)  # as the originals pass them
-    return cls(**named) if _accepts(cls, **named) else cls(inner, loss_scale, **own)
-
-
-def _final(cls: Any, inner: Any, arguments: Dict[str, Any]) -> Any:
+        arguments = converted
+    arguments.update(own)
     if has(Since.FROM_CONFIG_PASSES_POSITION) or _accepts(cls, inner, **arguments):
         return cls(inner, **arguments)
     return cls(inner_optimizer=inner, **arguments)
@@ -149,7 +134,7 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
     family = cls._family if is_bound or cls._family != default_family() else None
     keras = _keras_for(serialized) if family is None else family.keras
     if is_keras_3(keras):
-        return deserialize_optimizer(keras, _for_keras_3(serialized), custom_objects, False)
+        return deserialize_optimizer(keras, _for_keras_3(keras, serialized), custom_objects, False)
     reads_legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False
     legacy = reads_legacy if family is None else family.kind == "legacy"
     return deserialize_optimizer(keras, serialized, custom_objects, legacy)
@@ -165,25 +150,16 @@ def _keras_for(serialized: Dict[str, Any]) -> Any:
     return calling_keras() or next(writers, None) or tf.keras
 
 
-def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
+def _for_keras_3(keras: Any, serialized: Dict[str, Any]) -> Dict[str, Any]:
     """Returns a serialized optimizer in the form of Keras 3, which it may already have."""
     arguments = dict(serialized.get("config") or {})
     if "lr" in arguments:
         arguments["learning_rate"] = arguments.pop("lr")
-    decay = arguments.get("decay")
+    decay = arguments.pop("decay", None)
     if decay:  # in Keras 2, learning_rate / (1 + decay * iterations)
-        arguments["learning_rate"] = {
-            "module": "keras.optimizers.schedules",
-            "class_name": "InverseTimeDecay",
-            "config": {
-                "initial_learning_rate": arguments["learning_rate"],
-                "decay_steps": 1,
-                "decay_rate": decay,
-                "staircase": False,
-                "name": "InverseTimeDecay",
-            },
-            "registered_name": None,
-        }
-    kept = {name: value for name, value in arguments.items() if name not in _DROPPED}
+        schedule = keras.optimizers.schedules.InverseTimeDecay
+        arguments["learning_rate"] = schedule(arguments["learning_rate"], 1, decay)
+    for name in ("is_legacy_optimizer", "jit_compile"):  # Keras 3 has neither; results are the same
+        arguments.pop(name, None)
     class_name = serialized["class_name"].rpartition(">")[2]  # "Custom>Adam" in 2.11
-    return {**serialized, "class_name": class_name, "config": kept}
+    return {**serialized, "class_name": class_name, "config": arguments}
