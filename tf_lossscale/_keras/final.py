@@ -12,14 +12,13 @@ the first one. docs/keras.md has the resulting table of `isinstance`.
 import copyreg
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Union
 
 from tf_lossscale._core.same_class import SameClass
 from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
-from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._versions import files
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras import (
@@ -31,11 +30,7 @@ from tf_lossscale._versions.keras import (
 )
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
-_WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
-    "legacy": OptimizerV2Wrapper,
-    "new": Keras2Wrapper,
-    "keras3": Keras3Wrapper,
-}
+_WRAPPERS = {"legacy": OptimizerV2Wrapper, "new": Keras2Wrapper, "keras3": Keras3Wrapper}
 
 
 class OneKind(SameClass):
@@ -48,7 +43,6 @@ class OneKind(SameClass):
     _family: KerasFamily  # of each class
 
     def mro(cls) -> List[Any]:
-        """Returns the usual order, with the last implementation in the place of the first one."""
         order = type.mro(cls)
         implementations = [base for base in order if "_is_implementation" in vars(base)]
         if len(implementations) < 2:
@@ -72,8 +66,7 @@ class OneKind(SameClass):
         public = vars(cls).get("_derived_from", cls)
         if "role" not in vars(public):
             return  # a user's subclass
-        own = [cls._family]
-        for family in loaded_families() if public is cls else own:
+        for family in loaded_families() if public is cls else [cls._family]:
             # Up to TensorFlow 2.3 Keras had only the experimental class, which is both.
             if public.role == "experimental" or family.installed_final is None:
                 yield family.installed_experimental
@@ -106,18 +99,14 @@ def _implementation(family: KerasFamily) -> Any:
     namespace.update(_family=family, _is_implementation=True, _class_for=classmethod(_class_for))
     namespace.update(__doc__=wrapper.__doc__, __module__=__name__)
     name = wrapper.__name__.replace("Wrapper", "Implementation")
-    return _metaclass_of(bases, (OneKind,))(name, bases, namespace)
+    return _metaclass_of(bases)(name, bases, namespace)
 
 
-def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
+def _metaclass_of(bases: Sequence[Any]) -> Any:
     """Returns a metaclass that is compatible with those of all bases, creating one if needed."""
-    all_of_them = dict.fromkeys([*first, *(each for base in bases for each in type(base).__mro__)])
-    most_derived = tuple(
-        metaclass
-        for metaclass in all_of_them
-        if not any(other is not metaclass and issubclass(other, metaclass) for other in all_of_them)
-    )
-    return most_derived[0] if len(most_derived) == 1 else _combined(most_derived)
+    given = dict.fromkeys([OneKind, *map(type, bases)])
+    most_derived = [each for each in given if sum(issubclass(other, each) for other in given) == 1]
+    return most_derived[0] if len(most_derived) == 1 else _combined(tuple(most_derived))
 
 
 @functools.lru_cache(maxsize=None)
@@ -138,20 +127,15 @@ copyreg.pickle(OneKind, _reduce_class)
 
 def _class_for(cls: Any, family: KerasFamily) -> Any:
     public = vars(cls).get("_derived_from", cls)
-    is_same = public._family == family and public.__name__ == _name(public, family)
-    return public if is_same else _derived(public, family)
-
-
-def _name(cls: Any, family: KerasFamily) -> str:
-    """Returns the name for the class of an instance, which is written to model files."""
-    if "role" not in vars(cls):
-        return str(cls.__name__)  # a user-defined class
-    return family.installed_name(cls.role)
+    # The name is written to model files. A class without a role of its own is a user's.
+    name = family.installed_name(public.role) if "role" in vars(public) else public.__name__
+    is_same = public._family == family and public.__name__ == name
+    return public if is_same else _derived(public, family, name)
 
 
 @functools.lru_cache(maxsize=None)
-def _derived(public: Any, family: KerasFamily) -> Any:
-    is_ours, name = "role" in vars(public), _name(public, family)
+def _derived(public: Any, family: KerasFamily, name: str) -> Any:
+    is_ours = "role" in vars(public)
     bases = (public,) if public._family == family else (public, _implementation(family))
     body = {
         "_derived_from": public,
@@ -162,7 +146,7 @@ def _derived(public: Any, family: KerasFamily) -> Any:
     if is_ours:  # call the methods directly, not through the dispatchers
         own = _implementation(family)
         body.update((method, inspect.getattr_static(own, method)) for method in _DIRECT)
-    cls = _metaclass_of(bases, (OneKind,))(name, bases, body)
+    cls = _metaclass_of(bases)(name, bases, body)
     if public._family != family:
         _dispatch_unbound_calls(LossScaleOptimizer)
     if is_ours:
