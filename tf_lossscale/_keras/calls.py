@@ -18,6 +18,7 @@ from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import graphs_around
 
 LIKE_KERAS_2, LIKE_KERAS_3, UNSCALED = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
+_SCALED_AFTER = {LIKE_KERAS_3: True, UNSCALED: False}
 
 _ADVICE = (
     " Write a Keras 2 step, get_scaled_loss() -> get_unscaled_gradients() -> apply_gradients(); or "
@@ -31,8 +32,6 @@ _EAGER_ADVICE = (
 
 
 class _Place:
-    """The calls in one place."""
-
     def __init__(self) -> None:
         # The methods called since gradients were last unscaled, which is included, or applied here.
         self.pending: Set[str] = set()
@@ -57,15 +56,14 @@ class ScalingCalls:
     def applies_scaled(self) -> bool:
         """Returns whether `apply_gradients` gets scaled gradients; or raises a RuntimeError."""
         here = self._here()
-        decide = self._scaled_by_calls_here if here.pending else self._scaled_by_calls_elsewhere
-        scaled = here.scaled = decide(here)
+        scaled = here.scaled = self._are_scaled(here)
         here.pending.clear()
         return scaled
 
     def check_apply(self) -> None:
         """Raises a RuntimeError if the gradients passed to `apply` may be unscaled already."""
         here = self._here()
-        if UNSCALED in here.pending or (UNSCALED in self._elsewhere(here) and not here.pending):
+        if UNSCALED in (here.pending or self._elsewhere(here)):
             raise RuntimeError(
                 "apply() divides gradients by the loss scale, but get_unscaled_gradients() has "
                 "done so already. Call apply_gradients(zip(gradients, variables))." + _ADVICE
@@ -74,28 +72,21 @@ class ScalingCalls:
         here.pending.clear()
         here.scaled = True
 
-    def _scaled_by_calls_here(self, here: _Place) -> bool:
-        if LIKE_KERAS_3 not in here.pending:
-            if UNSCALED not in here.pending | self._elsewhere(here):
-                raise RuntimeError(_LEFT_SCALED + _ADVICE)
-            return False
-        if UNSCALED in here.pending:
-            raise RuntimeError(
-                "apply_gradients() cannot tell whether its gradients are scaled: "
-                "scale_loss() was called after get_unscaled_gradients()." + _ADVICE
-            )
-        self._refuse_other_scaling(here)
-        return True
-
-    def _scaled_by_calls_elsewhere(self, here: _Place) -> bool:
-        methods = self._elsewhere(here)
-        answers = {here.scaled} - {None}
-        if UNSCALED in methods:
-            answers.add(False)
-        if LIKE_KERAS_3 in methods:
-            answers.add(True)
-        if not answers:
-            answers = {place.scaled for place in self._others(here)} - {None}
+    def _are_scaled(self, here: _Place) -> bool:
+        pending, elsewhere = here.pending, self._elsewhere(here)
+        if LIKE_KERAS_3 in pending:
+            if UNSCALED in pending:
+                raise RuntimeError(
+                    "apply_gradients() cannot tell whether its gradients are scaled: "
+                    "scale_loss() was called after get_unscaled_gradients()." + _ADVICE
+                )
+            self._refuse_other_scaling(here)
+            return True
+        if pending:
+            answers: Set[Optional[bool]] = {False} if UNSCALED in pending | elsewhere else set()
+        else:
+            answers = {here.scaled, *(_SCALED_AFTER.get(method) for method in elsewhere)} - {None}
+            answers = answers or {place.scaled for place in self._others(here)} - {None}
         if len(answers) == 1:
             return bool(answers.pop())
         if answers:
@@ -105,8 +96,11 @@ class ScalingCalls:
                 "of them in the tf.function that calls apply_gradients(), or apply() for scaled "
                 "gradients." + _ADVICE
             )
-        if LIKE_KERAS_2 in methods:
-            raise RuntimeError(_LEFT_SCALED + _ADVICE)
+        if LIKE_KERAS_2 in pending | elsewhere:
+            raise RuntimeError(
+                "The loss was scaled by get_scaled_loss(), but the gradients were not unscaled: "
+                "get_unscaled_gradients() must be called before apply_gradients()." + _ADVICE
+            )
         raise RuntimeError(
             "apply_gradients() cannot tell whether its gradients are scaled: no loss and no "
             "gradients have been scaled or unscaled by this optimizer." + _ADVICE
@@ -146,12 +140,6 @@ class ScalingCalls:
 
     def _elsewhere(self, here: _Place) -> Set[str]:
         return {method for place in self._others(here) for method in place.pending}
-
-
-_LEFT_SCALED = (
-    "The loss was scaled by get_scaled_loss(), but the gradients were not unscaled: "
-    "get_unscaled_gradients() must be called before apply_gradients()."
-)
 
 
 def _graphs() -> List[Any]:
