@@ -1,6 +1,7 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+import types
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,25 +15,6 @@ from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 _LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
-class _InnerOption(Forward):
-    """Descriptor of an option of the inner optimizer.
-
-    While the base class creates the wrapper's variables, it must see no options set. Otherwise the
-    wrapper would have more variables than the installed class.
-    """
-
-    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
-        if wrapper is None or wrapper.__dict__.get("_forwards_options"):
-            return super().__get__(wrapper, owner)
-        return wrapper.__dict__.get("_own_options", {}).get(self.name)
-
-    def __set__(self, wrapper: Any, value: Any) -> None:
-        if wrapper.__dict__.get("_forwards_options"):
-            super().__set__(wrapper, value)
-        else:
-            wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
-
-
 class _Keras3State(InVariables):
     """The scale in the variables that Keras 3 saves, with the minimum and maximum of Keras 2."""
 
@@ -41,13 +23,8 @@ class _Keras3State(InVariables):
         self.dynamic: bool = optimizer.dynamic_growth_steps is not None
         self.multiplier = multiplier
 
-    @property
-    def initial_scale(self) -> Any:
-        return self._optimizer.initial_scale
-
-    @property
-    def growth_steps(self) -> Any:  # it can be set on the optimizer
-        return self._optimizer.dynamic_growth_steps
+    initial_scale = Forward("initial_scale")
+    growth_steps = Forward("dynamic_growth_steps")  # it can be set on the optimizer
 
     @property
     def counter(self) -> Optional[Any]:
@@ -74,7 +51,7 @@ class _Keras3State(InVariables):
         return self.advance(finite), finite
 
 
-def _stored(name: str, doc: str, before: Optional[Callable[[Any, Any], None]] = None) -> Any:
+def _stored(name: str, doc: str) -> Any:
     """Returns a property for an attribute that the constructor of the installed class sets."""
 
     def read(optimizer: Any) -> Any:
@@ -83,8 +60,6 @@ def _stored(name: str, doc: str, before: Optional[Callable[[Any, Any], None]] = 
         return optimizer.__dict__[name]
 
     def write(optimizer: Any, value: Any) -> None:
-        if before is not None:
-            before(optimizer, value)
         optimizer.__dict__[name] = value
 
     return property(read, write, doc=doc)
@@ -92,8 +67,6 @@ def _stored(name: str, doc: str, before: Optional[Callable[[Any, Any], None]] = 
 
 class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps, with its own variables."""
-
-    _inner_is_stored_as = "inner_optimizer"
 
     _waiting_weights: Optional[List[Any]] = None
 
@@ -105,13 +78,8 @@ class Keras3Attributes(LossScaleWrapper):
         else:
             self._check(initial)
         installed: Any = self._family.installed_final
-        installed.__init__(
-            self,
-            inner,
-            initial_scale=initial,
-            dynamic_growth_steps=state.growth_steps,
-            name="loss_scale_optimizer",
-        )
+        settings = {"initial_scale": initial, "dynamic_growth_steps": state.growth_steps}
+        installed.__init__(self, inner, name="loss_scale_optimizer", **settings)
         # Created here rather than at the first step, so that no function is traced with a constant
         # scale. The order must be that of the installed class, as it determines the file layout.
         self.step_counter = self.add_variable(
@@ -170,31 +138,36 @@ class Keras3Attributes(LossScaleWrapper):
 
     @iterations.setter
     def iterations(self, variable: Any) -> None:
-        if self.__dict__.get("_forwards_options"):
-            self.inner_optimizer.iterations = variable  # an AttributeError from Keras 3.5 on
-        else:
-            # Up to Keras 3.4, the base class creates its own, unused counter under this name.
-            self.__dict__["_own_iterations"] = variable
+        # Up to Keras 3.4, the base class creates its own, unused counter under this name. From 3.5
+        # on, setting that of the inner optimizer is an AttributeError.
+        self._owner_of_options.iterations = variable
 
-    # Attributes that the constructor of the installed class sets.
+    def _set_inner(self, inner: Any) -> None:
+        self.__dict__["_optimizer"] = inner
 
-    inner_optimizer = _stored("inner_optimizer", "The wrapped optimizer.")
+    inner_optimizer = vars(LossScaleWrapper)["inner_optimizer"].setter(_set_inner)
     dynamic_growth_steps = _stored(
         "dynamic_growth_steps",
         "Consecutive finite steps after which the loss scale doubles; None if it is fixed.",
     )
 
-    def _before_initial_scale(self, value: float) -> None:
+    def _set_initial_scale(self, value: float) -> None:
         if "_state" in self.__dict__:
             self._check(value)
             if self.dynamic and not self.built:  # the installed class reads it when it is built
                 self.dynamic_scale.assign(value)
+        self.__dict__["initial_scale"] = value
 
-    initial_scale = _stored("initial_scale", "The initial loss scale.", _before_initial_scale)
+    initial_scale = _stored("initial_scale", "The initial loss scale.").setter(_set_initial_scale)
 
     @property
-    def _optimizer(self) -> Any:
-        return self.inner_optimizer
+    def _owner_of_options(self) -> Any:
+        # While the base class creates the wrapper's variables, it must see no options set, or the
+        # wrapper would have more variables than the installed class.
+        if self.__dict__.get("_forwards_options"):
+            return self.inner_optimizer
+        unset = types.SimpleNamespace(**dict.fromkeys(OPTIONS_OF_KERAS_3))
+        return self.__dict__.setdefault("_own_options", unset)
 
     def exclude_from_weight_decay(
         self, var_list: Optional[Sequence[Any]] = None, var_names: Optional[Sequence[str]] = None
@@ -250,15 +223,14 @@ class Keras3Attributes(LossScaleWrapper):
             store[name] = variable.numpy()
 
     def _load_with_loss_scale(self, store: Any) -> None:
-        names = set(store.keys())
+        values = dict(store)
         for name, variable in self._state_of_loss_scale():
-            if name in names:
-                names.remove(name)
-                variable.assign(store[name])
-        self._family.base.load_own_variables(self, {name: store[name] for name in names})
+            if name in values:
+                variable.assign(values.pop(name))
+        self._family.base.load_own_variables(self, values)
 
     def _state_of_loss_scale(self) -> List[Any]:
-        weights = getattr(self._state.loss_scale, "_weights", {}) if self._state.decides else {}
+        weights = getattr(self._state.loss_scale, "_weights", {})
         return [(f"loss_scale_{name}", variable) for (name, _), variable in weights.items()]
 
     @classmethod
@@ -285,4 +257,4 @@ class Keras3Attributes(LossScaleWrapper):
 
 
 for _name in OPTIONS_OF_KERAS_3:
-    setattr(Keras3Attributes, _name, _InnerOption(_name))
+    setattr(Keras3Attributes, _name, Forward(_name, "_owner_of_options"))

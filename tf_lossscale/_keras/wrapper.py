@@ -26,16 +26,17 @@ def is_special(name: str) -> bool:
 class Forward:
     """Descriptor of an attribute that is read from and set on the inner optimizer."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, owner: str = "_optimizer") -> None:
         self.name = name
+        self.owner = owner
 
     def __get__(self, wrapper: Any, owner: Any = None) -> Any:
         if wrapper is None:
             return self
-        return getattr(wrapper._optimizer, self.name)
+        return getattr(getattr(wrapper, self.owner), self.name)
 
     def __set__(self, wrapper: Any, value: Any) -> None:
-        setattr(wrapper._optimizer, self.name, value)
+        setattr(getattr(wrapper, self.owner), self.name, value)
 
 
 class ForwardedMethod(Forward):
@@ -61,8 +62,7 @@ class LossScaleWrapper:
     _state: Any
     _optimizer: Any
     _class_for: Callable[[KerasFamily], Any]  # of an instance that wraps such an optimizer
-
-    _inner_is_stored_as = "_optimizer"
+    _set_up: Callable[[Any, Any], None]  # stores the inner optimizer, and the state of its scale
 
     def __init__(
         self,
@@ -83,10 +83,6 @@ class LossScaleWrapper:
             object.__setattr__(self, "__class__", cls)
         self._set_up(inner, _state_of(loss_scale))
         object.__setattr__(inner, MARK, True)
-
-    def _set_up(self, inner: Any, state: Any) -> None:
-        """Stores the inner optimizer, and the state of its loss scale."""
-        raise NotImplementedError("each wrapper defines this")
 
     def _counter_of_skipped(self) -> Optional[Any]:
         """Returns the variable that counts skipped steps, too; None if none does."""
@@ -192,7 +188,7 @@ class LossScaleWrapper:
         return from_config(cls, config, custom_objects)
 
     def __getattr__(self, name: str) -> Any:
-        inner = self.__dict__.get(self._inner_is_stored_as)
+        inner = self.__dict__.get("_optimizer")
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         if inner is None or not self._is_forwarded(name):
             raise AttributeError(message)
@@ -208,7 +204,7 @@ class LossScaleWrapper:
 
     def _is_set_on_inner(self, name: str) -> bool:
         """Whether an attribute is set on the inner optimizer."""
-        inner = self.__dict__.get(self._inner_is_stored_as)
+        inner = self.__dict__.get("_optimizer")
         return not (
             inner is None
             or name.startswith("_")
@@ -218,7 +214,7 @@ class LossScaleWrapper:
         )
 
     def __repr__(self) -> str:
-        inner = self.__dict__.get(self._inner_is_stored_as)
+        inner = self.__dict__.get("_optimizer")
         if inner is None:  # within the constructor
             return object.__repr__(self)
         return (
