@@ -67,9 +67,8 @@ class Keras3Wrapper(Keras3Attributes):
             )
 
     def _is_the_users(self, name: str) -> bool:
-        owners = [cls for cls in type(self).__mro__ if name in vars(cls)]
-        package = owners[0].__module__.split(".")[0] if owners else "keras"
-        return name in vars(self) or package not in ("tf_lossscale", "keras", "tf_keras")
+        others = ("tf_lossscale", "keras", "tf_keras")
+        return name in vars(self) or keras_optimizers.defined_outside(self, name, *others)
 
     @do_not_convert
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> Any:
@@ -84,10 +83,7 @@ class Keras3Wrapper(Keras3Attributes):
         with tape:
             scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
         variables = list(var_list() if callable(var_list) else var_list)
-        watched = [
-            variable if isinstance(variable, tf.Variable) else variable.value
-            for variable in variables
-        ]
+        watched = [each if isinstance(each, tf.Variable) else each.value for each in variables]
         gradients = self.get_unscaled_gradients(tape.gradient(scaled, watched))
         return self.apply_gradients(zip(gradients, variables))
 
@@ -183,8 +179,7 @@ class Keras3Wrapper(Keras3Attributes):
             summed = reduce_sum(own)
             if keras_optimizers.keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 pairs, aggregate = scaling.with_gradients(pairs, summed), False
-        same = not summed_by_caller
-        step(self, own, pairs, None, aggregate, same_on_replicas=same, summed=summed)
+        step(self, own, pairs, None, aggregate, not summed_by_caller, summed=summed)
 
     def _counter_of_skipped(self) -> Optional[Any]:
         if self.inner_optimizer.gradient_accumulation_steps:

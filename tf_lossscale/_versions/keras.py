@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import sys
+import traceback
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from tf_lossscale._versions.base import has, tf
@@ -136,13 +137,10 @@ def calling_keras() -> Optional[Any]:
     For reading model files: their description of an optimizer fits several Keras packages, and only
     the calling one can use the result.
     """
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        package = _keras_package(module)
+    for frame, _ in traceback.walk_stack(sys._getframe(1)):
+        package = _keras_package(frame.f_globals.get("__name__", ""))
         if package is not None:
             return KerasFamily("", package, None).keras
-        frame = frame.f_back
     return None
 
 

@@ -1,7 +1,9 @@
 """How the optimizers of Keras 2 and Keras 3, and graph-mode Keras 2, differ between versions."""
 
 import importlib
+import itertools
 import sys
+import traceback
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import has, overridden, tf
@@ -21,8 +23,8 @@ def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
 def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
     """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do."""
     given = getattr(optimizer, "gradient_aggregator", None)
-    package = family.base.__module__.split(".")[0]
-    if given is not None and (getattr(given, "__module__", None) or "").split(".")[0] != package:
+    module = getattr(given, "__module__", None) or ""
+    if given is not None and module.split(".")[0] != family.package:
         return True
     return overrides(family, optimizer, "_aggregate_gradients", "_transform_unaggregated_gradients")
 
@@ -65,15 +67,12 @@ def called_from_minimize_of_fit() -> bool:
     """
     if not has(Since.LEGACY_ACCEPTS_SUMS) or has(Since.FIT_LEAVES_SUM):
         return False
-    frame: Any = sys._getframe(1)
-    for _ in range(8):  # AutoGraph puts some frames of its own between
-        if frame is None:
-            return False
-        module = frame.f_globals.get("__name__", "")
-        if frame.f_code.co_name == "_minimize" and module.endswith("keras.engine.training"):
-            return True
-        frame = frame.f_back
-    return False
+    # AutoGraph puts some frames of its own between.
+    return any(
+        frame.f_code.co_name == "_minimize"
+        and frame.f_globals.get("__name__", "").endswith("keras.engine.training")
+        for frame, _ in itertools.islice(traceback.walk_stack(sys._getframe(1)), 8)
+    )
 
 
 def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None:
@@ -232,16 +231,17 @@ def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethod
     methods = _METHODS[family.kind]
     changes = (
         overrides(family, optimizer, *methods.hooks)
-        or any(_is_not_of_keras(family, optimizer, name) for name in methods.keras_hooks)
+        or any(defined_outside(optimizer, name, family.package) for name in methods.keras_hooks)
         or any(getattr(optimizer, option, None) is not None for option in methods.options)
         or (family.kind == "legacy" and _legacy_changes(family, optimizer))
     )
     return methods if changes else None
 
 
-def _is_not_of_keras(family: KerasFamily, optimizer: Any, name: str) -> bool:
+def defined_outside(optimizer: Any, name: str, *packages: str) -> bool:
+    """Returns whether a class of none of these packages defines an attribute of `optimizer`."""
     owner = next((cls for cls in type(optimizer).__mro__ if name in vars(cls)), None)
-    return owner is not None and owner.__module__.split(".")[0] != family.package
+    return owner is not None and owner.__module__.split(".")[0] not in packages
 
 
 # Methods by which programs change a step. Each kind of optimizer calls only some of them.
@@ -267,7 +267,7 @@ def uncalled_hooks(family: KerasFamily, optimizer: Any) -> List[str]:
     """
     if family.kind == "legacy":
         return []  # the oldest kind
-    defined = [name for name in _HOOKS if _is_not_of_keras(family, optimizer, name)]
+    defined = [name for name in _HOOKS if defined_outside(optimizer, name, family.package)]
     return [] if any(hasattr(family.base, name) for name in defined) else defined
 
 
