@@ -64,7 +64,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         compute = self._optimizer._compute_gradients
         if has(Since.LEGACY_COMPUTES_WITH_TAPE):
             return self._unscaled_pairs(compute(scaled, var_list, grad_loss, tape=tape))
-        if callable(loss) and not self._clips_when_computing():
+        if callable(loss) and not self._clips():
             return self._unscaled_pairs(compute(scaled, var_list, grad_loss))
         with tape:
             if callable(scaled):
@@ -76,12 +76,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             gradients = tape.gradient(scaled, variables, grad_loss)
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
-    def _clips_when_computing(self) -> bool:
-        """Whether the inner optimizer would clip the scaled gradients, as it did up to 2.3."""
-        clips = ("clipnorm", "clipvalue")
-        return not has(Since.LEGACY_CLIPS_WHEN_APPLIED) and any(
-            getattr(self._optimizer, name, None) is not None for name in clips
-        )
+    def _clips(self) -> Dict[str, Any]:
+        """Returns how the inner optimizer would clip the scaled gradients, as it did up to 2.3."""
+        names = () if has(Since.LEGACY_CLIPS_WHEN_APPLIED) else ("clipnorm", "clipvalue")
+        clips = {name: getattr(self._optimizer, name, None) for name in names}
+        return {name: limit for name, limit in clips.items() if limit is not None}
 
     @do_not_convert
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
@@ -95,7 +94,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
           ValueError: the loss does not depend on one of the variables.
         """
         scaled = self.get_scaled_loss(loss)
-        if not self._clips_when_computing():
+        if not self._clips():
             return self.get_unscaled_gradients(self._optimizer.get_gradients(scaled, params))
         gradients = tf1.gradients(scaled, list(params))
         for gradient, variable in zip(gradients, params):
@@ -160,25 +159,20 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         return step(self, own, pairs, name, aggregate, same_on_replicas, checks_late)
 
     def _apply(self, gradients: Sequence[Any], rest: "StepArguments") -> Any:
+        clips = self._clips()
+        if "clipnorm" in clips:
+            gradients = [tf.clip_by_norm(each, clips["clipnorm"]) for each in gradients]
+        if "clipvalue" in clips:
+            value = clips["clipvalue"]
+            gradients = [tf.clip_by_value(each, -value, value) for each in gradients]
         pairs = list(zip(gradients, rest.variables))
         if not has(Since.LEGACY_ACCEPTS_SUMS):
             with already_summed([] if rest.aggregate else [self._optimizer]):
-                return self._optimizer.apply_gradients(self._clipped(pairs), rest.name)
-        if not has(Since.LEGACY_CLIPS_WHEN_APPLIED):
-            pairs = self._clipped(pairs)
+                return self._optimizer.apply_gradients(pairs, rest.name)
         kwargs: Dict[str, Any] = {"experimental_aggregate_gradients": rest.aggregate}
         if has(Since.LEGACY_GETS_NAME_BY_KEYWORD):
             return self._optimizer.apply_gradients(pairs, name=rest.name, **kwargs)
         return self._optimizer.apply_gradients(pairs, rest.name, **kwargs)
-
-    def _clipped(self, pairs: List[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
-        norm = getattr(self._optimizer, "clipnorm", None)
-        value = getattr(self._optimizer, "clipvalue", None)
-        if norm is not None:
-            pairs = [(tf.clip_by_norm(each, norm), variable) for each, variable in pairs]
-        if value is not None:
-            pairs = [(tf.clip_by_value(each, -value, value), variable) for each, variable in pairs]
-        return pairs
 
     @property
     def weights(self) -> List[Any]:
