@@ -142,14 +142,8 @@ def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
     return from_loss_scale(optimizer, loss_scale)
 
 
-_MESSAGE = (
-    "A DynamicLossScale was read, or given to another optimizer, after it was given to a Keras "
-    "optimizer. Each of these optimizers has a loss scale of its own, as since TensorFlow 2.4; up "
-    "to 2.3 they shared it, so a program from 2.3 can have other numbers. To silence this, read "
-    "`optimizer.loss_scale`, and give each optimizer a DynamicLossScale of its own."
-)
-_given: "weakref.WeakSet[Any]" = weakref.WeakSet()
-_warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_has_warned: "weakref.WeakKeyDictionary[Any, bool]" = weakref.WeakKeyDictionary()
+"""By the loss scales that were given away."""
 _BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
 _OTHERS = ("abs", "ge", "gt", "le", "lt", "neg")
 _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
@@ -157,10 +151,10 @@ _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy",
 
 def _given_away(loss_scale: Any) -> None:
     """Lets `loss_scale` warn once, when it is read or given to a second optimizer."""
-    if loss_scale in _given:
+    if loss_scale in _has_warned:
         _warn(loss_scale)
         return
-    _given.add(loss_scale)
+    _has_warned[loss_scale] = False
     change_class(loss_scale, _WarnsWhenRead, overrides=True)
 
 
@@ -169,7 +163,7 @@ class _WarnsWhenRead:
 
     @do_not_convert
     def __call__(self) -> Any:
-        if self in _given:  # not so if the program made another instance of the class
+        if self in _has_warned:  # not so if the program made another instance of the class
             _warn(self)
         return super().__call__()  # type: ignore[misc]  # the class of the loss scale defines it
 
@@ -179,9 +173,15 @@ class _WarnsWhenRead:
 
 
 def _warn(loss_scale: Any) -> None:
-    if loss_scale not in _warned:
-        _warned.add(loss_scale)
-        tf1.logging.warning(_MESSAGE)
+    if not _has_warned[loss_scale]:
+        _has_warned[loss_scale] = True
+        tf1.logging.warning(
+            "A DynamicLossScale was read, or given to another optimizer, after it was given to a "
+            "Keras optimizer. Each of these optimizers has a loss scale of its own, as since "
+            "TensorFlow 2.4; up to 2.3 they shared it, so a program from 2.3 can have other "
+            "numbers. To silence this, read `optimizer.loss_scale`, and give each optimizer a "
+            "DynamicLossScale of its own."
+        )
 
 
 def _read_as_tensor(loss_scale: Any) -> Any:
@@ -229,9 +229,7 @@ class _ReadsAsTensor:
     def _as_graph_element(self) -> Any:
         # `Session.run` calls it. The graph may be finalized, where no operation can be added.
         variable = vars(self).get("_current_loss_scale")
-        if variable is None:
-            return self()
-        return variable._as_graph_element()
+        return self() if variable is None else variable._as_graph_element()
 
 
 def _is_no_number(other: Any) -> bool:
@@ -258,9 +256,7 @@ for _name in _BINARY:
     setattr(_ReadsAsTensor, f"__r{_name}__", _operator(_name, swapped=True))
 
 
-def _to_tensor(
-    value: Any, dtype: Optional[Any] = None, name: Optional[str] = None, as_ref: bool = False
-) -> Any:
+def _to_tensor(value: Any, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
     return tf.convert_to_tensor(value(), dtype=dtype, name=name)
 
 

@@ -1,7 +1,7 @@
 """The base class of the wrappers of Keras 2 optimizers, and that for TensorFlow 2.11 and later."""
 
 import inspect
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
@@ -24,8 +24,10 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     wrapper is also an instance of an installed wrapper, which would delegate them to the inner
     optimizer and so miss our loss scale.
     """
-    ours = _names_in(own, lambda cls: cls.__module__.startswith("tf_lossscale."))
-    delegated = _names_in(own, lambda cls: cls.__name__.endswith("DelegatingTrackableMixin"))
+    bases = [base for cls in own for base in cls.__mro__]
+    ours = set().union(*[vars(cls) for cls in bases if cls.__module__.startswith("tf_lossscale.")])
+    mixins = [cls for cls in bases if cls.__name__.endswith("DelegatingTrackableMixin")]
+    delegated = set().union(*map(vars, mixins))
     trackable = {
         name: value
         for name, value in vars(Trackable).items()
@@ -45,11 +47,6 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         and name not in ours
     }
     return dict(trackable, **forwarded)
-
-
-def _names_in(classes: Sequence[Any], condition: Callable[[Any], bool]) -> Set[str]:
-    bases = [base for cls in classes for base in cls.__mro__ if condition(base)]
-    return {name for base in bases for name in vars(base)}
 
 
 class DelegatingWrapper(LossScaleWrapper):
@@ -107,13 +104,8 @@ class DelegatingWrapper(LossScaleWrapper):
         require_replica_context()
         refuse_unsupported()
         pairs = list(grads_and_vars)
-        if not pairs:
-            return []
-        pairs = as_pairs(
-            pairs,
-            type(self).__name__,
-            lambda variables: ([variable.name for variable in variables],),  # as Keras shows them
-        )
+        if pairs:  # an error shows the names as Keras does
+            as_pairs(pairs, type(self).__name__, lambda given: ([each.name for each in given],))
         return [pair for pair in pairs if pair[0] is not None]
 
     # `OptimizerV2` overrides this to look up hyperparameters.

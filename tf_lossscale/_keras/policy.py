@@ -43,9 +43,8 @@ class _SamePolicy(SameClass):
     """Metaclass: what `set_policy` set counts as experimental policy, as it does up to 2.8."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        if cls is ExperimentalPolicy and hasattr(instance, _SET_FOR):
-            return True
-        return super().__instancecheck__(instance)
+        was_set = cls is ExperimentalPolicy and hasattr(instance, _SET_FOR)
+        return was_set or super().__instancecheck__(instance)
 
 
 def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
@@ -162,10 +161,9 @@ def _is_scale_of_compile(name: str, scale: Optional[Any]) -> bool:
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
     if (name == _SCALED and compile_uses_policies()) or _is_scale_of_compile(name, scale):
         return
-    arguments: Optional[Dict[str, Any]] = {"dynamic": False, "initial_scale": 1}
-    if scale is not None:
-        arguments = as_final_arguments(scale)
-    shown = [f"{name}={value}" for name, value in (arguments or {}).items()]
+    unscaled = {"dynamic": False, "initial_scale": 1}
+    arguments = (unscaled if scale is None else as_final_arguments(scale)) or {}
+    shown = [f"{name}={value}" for name, value in arguments.items()]
     raise ValueError(
         f"The loss scale {scale} of the policy {name!r} would be ignored: compile() of this Keras "
         f"scales the loss for {_SCALED!r} only, and then dynamically. Set the policy without a "

@@ -135,8 +135,7 @@ def step(
             lambda: _group(*replicas.call_in_replicas(strategy, apply, args)), watched
         )
 
-    context = tf.distribute.get_replica_context()
-    return context.merge_call(in_cross_replica, args=(finite, seen, *args))
+    return replicas.merge(in_cross_replica, finite, seen, *args)
 
 
 def _step_decided_by(
@@ -178,16 +177,10 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
 
     # Each gets the method that it replaces.
 
-    def if_finite(
-        update: Any, strategy: Any, grads_and_vars: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        pairs = list(grads_and_vars)
-        values = [
-            value
-            for gradient in gradients_of(pairs)
-            for value in strategy.experimental_local_results(gradient)
-        ]
-        flag.record(all_finite(values))
+    def if_finite(update: Any, strategy: Any, pairs: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(pairs)
+        results = map(strategy.experimental_local_results, gradients_of(pairs))
+        flag.record(all_finite([value for values in results for value in values]))
 
         def apply() -> Any:
             for decay, variables in decays[:1]:  # the calls of all replicas are the same
@@ -283,12 +276,10 @@ def _reserve_first_conditional_name() -> None:
 
 
 def _count_skipped(optimizer: Any, finite: Any) -> Any:
-    if tf.executing_eagerly() and finite:
-        return None
-    counter = optimizer._counter_of_skipped()
-    if counter is None:
-        return None
-    return counter.assign_add(tf.cast(tf.logical_not(finite), counter.dtype))
+    counter = None if tf.executing_eagerly() and finite else optimizer._counter_of_skipped()
+    if counter is not None:
+        return counter.assign_add(tf.cast(tf.logical_not(finite), counter.dtype))
+    return None
 
 
 def _group(*results: Any) -> Any:
