@@ -68,6 +68,8 @@ def _stored(name: str, doc: str) -> Any:
 class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps, with its own variables."""
 
+    # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
+    _is_not_forwarded: Any = staticmethod(lambda name: name.startswith("_"))
     _waiting_weights: Optional[List[Any]] = None
 
     def _set_up(self, inner: Any, state: Any) -> None:
@@ -243,11 +245,6 @@ class Keras3Attributes(LossScaleWrapper):
     def __dir__(self) -> List[str]:
         inner = [name for name in dir(self.inner_optimizer) if not name.startswith("_")]
         return sorted({*super().__dir__(), *inner})
-
-    @classmethod
-    def _is_forwarded(cls, name: str) -> bool:
-        # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
-        return not name.startswith("_")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_forwards_options") and self._is_set_on_inner(name):

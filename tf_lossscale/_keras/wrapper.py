@@ -63,6 +63,7 @@ class LossScaleWrapper:
     _optimizer: Any
     _class_for: Callable[[KerasFamily], Any]  # of an instance that wraps such an optimizer
     _set_up: Callable[[Any, Any], None]  # stores the inner optimizer, and the state of its scale
+    _is_not_forwarded: Any = staticmethod(is_special)  # if the wrapper lacks an attribute
 
     def __init__(
         self,
@@ -190,17 +191,12 @@ class LossScaleWrapper:
     def __getattr__(self, name: str) -> Any:
         inner = self.__dict__.get("_optimizer")
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if inner is None or not self._is_forwarded(name):
+        if inner is None or self._is_not_forwarded(name):
             raise AttributeError(message)
         try:
             return getattr(inner, name)
         except AttributeError as error:
             raise AttributeError(message) from error
-
-    @classmethod
-    def _is_forwarded(cls, name: str) -> bool:
-        """Whether an attribute that the wrapper lacks is read from the inner optimizer."""
-        return not is_special(name)
 
     def _is_set_on_inner(self, name: str) -> bool:
         """Whether an attribute is set on the inner optimizer."""
