@@ -192,9 +192,9 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
 
         return branch(flag.so_far(), apply)
 
-    def accumulate_if_finite(accumulate: Any, gradients: Any, accumulators: Any) -> None:
+    def accumulate_if_finite(accumulate: Any, gradients: Any, *accumulators: Any) -> None:
         flag.record(replicas.all_replicas_agree(all_finite(gradients)))
-        branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
+        branch(flag.so_far(), lambda: accumulate(gradients, *accumulators))  # none in Keras 3.0
 
     def average_if_finite(average: Any, variables: Any) -> None:
         branch(flag.so_far(), lambda: average(variables))
