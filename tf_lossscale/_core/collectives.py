@@ -59,8 +59,10 @@ def collective_sums(
         step = step_of(call, shards.groups, values if parts is None else parts)
     elif parts is not None:  # in a Session, each sum is checked alone
         call = call._replace(what=call.what + " of " + ", ".join(str(x.shape) for x in parts))
-    dtypes = [value.dtype.base_dtype for value in values]
-    carried = [tf.cast(value, _CARRIERS.get(dtype, dtype)) for value, dtype in zip(values, dtypes)]
+    carried = [tf.cast(x, _CARRIERS.get(x.dtype.base_dtype, x.dtype)) for x in values]
+    # In two cases the replicas of a process must be merged first. In eager mode they run one after
+    # the other, so none may wait for the next one inside its own operation. And a Session runs only
+    # what is fetched: fetching the sum of one replica must run the operations of the others, too.
     if tf.executing_eagerly() or _sessions_could_prune():
         totals = _together(carried, shards, step, call)
     else:
@@ -86,11 +88,6 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
     step = list(step_of(call, shards.groups, [value]))
     count = len(shards.devices)
     return _function(shards, call)([[value]] * count, [step] * count)[0][0]
-
-
-# In two cases the replicas of a process must be merged first. In eager mode they run one after the
-# other, so none may wait for the next one inside its own operation. And a Session runs only what is
-# fetched: fetching the sum of one replica must run the operations of the other replicas as well.
 
 
 def _sessions_could_prune() -> bool:
@@ -132,12 +129,10 @@ def _function(shards: Shards, call: Call) -> Any:
     first = replicas.replicas_of_workers_before(shards.strategy)
 
     def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:
-        totals = [
-            _reduce_all(
-                own, shards._replace(replica=first + local), Step(*step) if step else None, call
-            )
-            for local, (own, step) in enumerate(zip(values, steps))
-        ]
+        totals = []
+        for replica, (own, step) in enumerate(zip(values, steps), first):
+            of_replica = shards._replace(replica=replica)
+            totals.append(_reduce_all(own, of_replica, Step(*step) if step else None, call))
         with tf.control_dependencies([total for each in totals for total in each]):
             return [[tf.identity(total) for total in each] for each in totals]
 
@@ -149,34 +144,22 @@ def _function(shards: Shards, call: Call) -> Any:
     return _functions[key]
 
 
-def _reduce_all(
-    values: Sequence[Any], shards: Shards, step: Optional[Step], call: Call
-) -> List[Any]:
-    if step is None:
-        if values:
-            return [_reduce(value, shards, call) for value in values]
-        loop = graphs.current_loop() if len(shards.devices) > 1 else None
-        key = next_keys(shards, loop)[-1]
-        with tf1.device(None), tf1.device(shards.device):
-            return [check_between_workers(step_of(call, shards.groups, []), [], shards, key)]
-    if len(shards.devices) > 1:
-        next_keys(shards, graphs.current_loop(), 0)  # only to check that the loop is the same
-    return _sum_together(step, values, shards)
-
-
-def _sum_together(step: Step, values: Sequence[Any], shards: Shards) -> List[Any]:
-    """Builds the step of one replica in a function: the check, then the sums over its group."""
+def _reduce_all(values: List[Any], shards: Shards, step: Optional[Step], call: Call) -> List[Any]:
+    if step is None and values:
+        return [_reduce(value, shards, call) for value in values]
     # On the member's own device, even if the surrounding code sets another: two members on one
     # device would wait for each other.
     with tf1.device(None), tf1.device(shards.device):
+        if step is None:
+            key = next_keys(shards, shards.loop)[-1]
+            return [check_between_workers(step_of(call, shards.groups, []), [], shards, key)]
+        if len(shards.devices) > 1:
+            next_keys(shards, shards.loop, 0)  # only to check that the loop is the same
         with tf.control_dependencies([replicas.advance(shards.device)]):
             results = [check_between_workers(step, values, shards, CHECK_KEY)]
         if values:
             with tf.control_dependencies(results):
-                results = [
-                    _sum(value, shards, _sum_key(value, position, shards))
-                    for position, value in enumerate(values)
-                ]
+                results = [_sum(x, shards, _sum_key(x, i, shards)) for i, x in enumerate(values)]
         with tf.control_dependencies(results), tf.control_dependencies(
             [replicas.advance(shards.device)]
         ):
@@ -184,7 +167,7 @@ def _sum_together(step: Step, values: Sequence[Any], shards: Shards) -> List[Any
 
 
 def _reduce(value: Any, shards: Shards, call: Call) -> Any:
-    loop = graphs.current_loop() if len(shards.devices) > 1 else None
+    loop = shards.loop
     # In a loop of control flow v1, in a Session's graph.
     apart = loop is not None and not hasattr(tf1.get_default_graph(), "outer_graph")
     keys = next_keys(shards, None if apart else loop)
@@ -242,10 +225,9 @@ _ADVICE = (
 
 def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key: int) -> Any:
     """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
-    shapes = str([str(value.shape) for value in values])
-    traced = (
-        0 if has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME) else zlib.crc32(shapes.encode()) % EXACT
-    )
+    traced = 0  # a number for the shapes, if the key of a sum has to be known while tracing
+    if not has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME):
+        traced = zlib.crc32(str([str(value.shape) for value in values]).encode()) % EXACT
     with tf1.name_scope(None, "check_between_workers"):
         row = tf.concat([step.row, [float(traced)]], axis=0)
         own = tf.expand_dims(tf.one_hot(shards.replica, shards.number), 1) * tf.expand_dims(row, 0)
@@ -255,11 +237,8 @@ def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key
         with tf1.device(replicas.host_of(shards.device)):
             waited = [] if graphs.outermost_graph() is None else [_wait_unless(same)]
             with tf.control_dependencies(waited):
-                check = tf.raw_ops.Assert(
-                    condition=same,
-                    data=[_MESSAGE, step.text, _ADVICE, rows],
-                    summarize=4 * shards.number,
-                )
+                data = [_MESSAGE, step.text, _ADVICE, rows]
+                check = tf.raw_ops.Assert(condition=same, data=data, summarize=4 * shards.number)
         with tf.control_dependencies([check]):
             return tf.identity(same)
 

@@ -20,11 +20,11 @@ import threading
 import weakref
 import zlib
 from types import FrameType
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.graphs import outermost_graph
+from tf_lossscale._versions.graphs import current_loop, outermost_graph
 
 
 class Shards(NamedTuple):
@@ -49,6 +49,11 @@ class Shards(NamedTuple):
     def group(self) -> int:
         """The number of the group of this replica."""
         return next(number for number, group in enumerate(self.groups) if self.replica in group)
+
+    @property
+    def loop(self) -> Any:
+        """The loop that is being built, which the replicas of this process must share, or None."""
+        return current_loop() if len(self.devices) > 1 else None
 
 
 def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
@@ -205,15 +210,8 @@ def group_key(shards: Shards, members: List[int]) -> int:
     return _BASE + zlib.crc32(f"{devices} {members}".encode()) % _BASE
 
 
-class _Table(NamedTuple):
-    """The sums of one graph."""
-
-    built: Dict[int, int]  # how many, by replica
-    keys: Dict[int, List[int]]  # by number of the sum
-    loops: Dict[int, Any]  # likewise
-
-
-_tables: "weakref.WeakKeyDictionary[Any, _Table]" = weakref.WeakKeyDictionary()
+# For each graph the number of sums that each replica has built, and the loop and keys of each sum.
+_tables: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 _numbers = itertools.count(_BASE)
 _lock = threading.Lock()
 
@@ -226,16 +224,16 @@ def next_keys(shards: Shards, loop: Any, count: Optional[int] = None) -> List[in
     """
     count = len(shards.groups) + 1 if count is None else count
     with _lock:
-        table = _tables.setdefault(replicas.graph_of_all_replicas(), _Table({}, {}, {}))
-        number = table.built.get(shards.replica, 0)
-        table.built[shards.replica] = number + 1
-        if table.loops.setdefault(number, loop) is not loop:
+        built, sums = _tables.setdefault(replicas.graph_of_all_replicas(), ({}, {}))
+        number = built.get(shards.replica, 0)
+        built[shards.replica] = number + 1
+        first_loop, keys = sums.setdefault(number, (loop, []))
+        if first_loop is not loop:
             raise NotImplementedError(
                 "A sum over replicas is inside a loop that each replica runs separately, so the "
                 "replicas cannot find each other: TensorFlow distinguishes the rounds of different "
                 "loops. Put the loop around `strategy.run`, or unroll it in Python; in a Session's "
                 "graph, it works after tf.compat.v1.disable_control_flow_v2()."
             )
-        keys = table.keys.setdefault(number, [])
         keys.extend(itertools.islice(_numbers, max(0, count - len(keys))))
         return keys[:count]
