@@ -91,11 +91,7 @@ class LossScale(HoldsState, metaclass=SameClass):
         Raises:
           RuntimeError: this loss scale has a variable of this name in the current graph.
         """
-        variable = tf1.Variable(
-            initial_value, name=name, dtype=dtype, trainable=False, use_resource=True
-        )
-        self._remember(name, variable)
-        return variable
+        return self._make_variable(name, initial_value, dtype=dtype, use_resource=True)
 
 
 class FixedLossScale(LossScale):

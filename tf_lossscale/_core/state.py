@@ -21,8 +21,9 @@ class HoldsState(Trackable):
     first use, because users' subclasses may not call `super().__init__()`.
     """
 
-    def _remember(self, name: str, variable: Any) -> None:
-        """Tracks `variable` as the child `name` in the current graph; restores a deferred value."""
+    def _make_variable(self, name: str, value: Any, **options: Any) -> Any:
+        """Creates the child `name` of the current graph, and restores a deferred value."""
+        variable = tf1.Variable(value, name=name, trainable=False, **options)
         weights: Dict[Tuple[str, Any], Any] = self.__dict__.setdefault("_weights", {})
         key = (name, outermost_graph())
         if key in weights:
@@ -32,6 +33,7 @@ class HoldsState(Trackable):
             )
         weights[key] = variable
         self._handle_deferred_dependencies(name=name, trackable=variable)
+        return variable
 
     def _state_here(self) -> List[Tuple[str, Any]]:
         """Returns the (name, variable) pairs of the current graph, sorted by name."""

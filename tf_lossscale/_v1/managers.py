@@ -8,7 +8,7 @@ from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.state import HoldsState, assign_all, if_finite, read, update_as_cond
 from tf_lossscale._import_hook import Subscriber, subscribe, unsubscribe
-from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
+from tf_lossscale._versions.base import do_not_convert, tf, where
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
 
 
@@ -161,9 +161,9 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         self._decr_every_n_nan_or_inf = decr_every_n_nan_or_inf
         self._incr_ratio = incr_ratio
         self._decr_ratio = decr_ratio
-        self._loss_scale = self._state("loss_scale", init_loss_scale, tf.float32)
-        self._num_good_steps = self._state("good_steps", 0, tf.int32)
-        self._num_bad_steps = self._state("bad_steps", 0, tf.int32)
+        self._loss_scale = self._make_variable("loss_scale", init_loss_scale, dtype=tf.float32)
+        self._num_good_steps = self._make_variable("good_steps", 0, dtype=tf.int32)
+        self._num_bad_steps = self._make_variable("bad_steps", 0, dtype=tf.int32)
 
     @do_not_convert
     def get_loss_scale(self) -> Any:
@@ -195,11 +195,6 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     def _reset_stats(self) -> Any:
         """Resets both counts to 0; returns the operation, None in eager mode."""
         return tf.group(self._num_good_steps.assign(0), self._num_bad_steps.assign(0))
-
-    def _state(self, name: str, value: Any, dtype: Any) -> Any:
-        variable = tf1.Variable(value, trainable=False, dtype=dtype, name=name)
-        self._remember(name, variable)
-        return variable
 
 
 def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
