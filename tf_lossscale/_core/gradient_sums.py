@@ -71,14 +71,22 @@ class StepGradients(NamedTuple):
 
 
 @do_not_convert
-def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs) -> StepGradients:
-    """Sums the gradients of a step over all replicas, in a cross-replica context."""
+def gradients_of_step(
+    strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs, are_tested: bool = True
+) -> StepGradients:
+    """Sums the gradients of a step over all replicas, in a cross-replica context.
+
+    Unless `are_tested`, the optimizer sums them: something else tests those of each replica.
+    """
     gradients = gradients_of(pairs)
+    given = _local(strategy, gradients)
     if strategy.num_replicas_in_sync == 1:
-        return StepGradients(pairs, _local(strategy, gradients))
+        return StepGradients(pairs, given)
+    if not are_tested:
+        return StepGradients(pairs, given, are_applied=False)
     if sum_is_off(wrapper):
         # The caller, a cross-shard optimizer, has summed them; subgroups have different sums.
-        return StepGradients(pairs, _local(strategy, gradients), workers_may_differ=True)
+        return StepGradients(pairs, given, workers_may_differ=True)
     if not leaves_sum_to_tensorflow(optimizer):
         # This optimizer needs the gradients of each replica.
         tested = _local(strategy, replicas.summed_to_test(strategy, gradients))
@@ -86,13 +94,6 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
     pairs = _sum(strategy, pairs)
     tested = _local(strategy, gradients_of(pairs))
     return StepGradients(pairs, tested, chain_of(optimizer))
-
-
-def unsummed(strategy: Any, pairs: Pairs) -> StepGradients:
-    """Returns gradients that their optimizer sums, and that something else tests."""
-    gradients = gradients_of(pairs)
-    alone = strategy.num_replicas_in_sync == 1
-    return StepGradients(pairs, _local(strategy, gradients), are_applied=alone)
 
 
 def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
@@ -119,11 +120,9 @@ def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
     class with its own `apply_gradients`, which may change the gradients before the sum.
     """
     chain = chain_of(optimizer)
-    return (
-        bool(chain)
-        and not sum_is_off(optimizer)
-        and all(_is_wrapper(link) or not has_own_sum(link, tf1.train.Optimizer) for link in chain)
-    )
+    if not chain or sum_is_off(optimizer):
+        return False
+    return all(_is_wrapper(link) or not has_own_sum(link, tf1.train.Optimizer) for link in chain)
 
 
 def chain_of(optimizer: Any) -> List[Any]:
@@ -153,7 +152,7 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
         if gradient is not None:
             dtype = strategy.experimental_local_results(gradient)[0].dtype
             alike.setdefault(dtype, []).append(index)
-    result = list(pairs)
+    sums: Dict[int, Any] = {}
     if not has(Since.SUMMANDS_ARE_KEPT) and has_several_workers(strategy):
         pairs = with_gradients(pairs, map(replicas.copy_of, gradients_of(pairs)))
     for indices in alike.values():
@@ -161,12 +160,10 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
         # merged with collectives that depend on them. One call for each dtype, because values
         # are sent packed and not all versions accept several dtypes in one call.
         with tf1.name_scope(None, "gradient_sums"):
-            sums = strategy.extended.batch_reduce_to(
-                tf.distribute.ReduceOp.SUM, [pairs[index] for index in indices]
-            )
-        for index, total in zip(indices, sums):
-            result[index] = (total, pairs[index][1])
-    return result
+            same = [pairs[index] for index in indices]
+            totals = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, same)
+        sums.update(zip(indices, totals))
+    return [(sums.get(index), variable) for index, (_, variable) in enumerate(pairs)]
 
 
 def _local(strategy: Any, values: Sequence[Any]) -> List[List[Any]]:

@@ -61,10 +61,8 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     # One call for all, as in the optimizers: the values are sent packed. In 1.15 to 2.4 sparse
     # values, and tensors without a device, cannot serve as a destination.
     with tf1.name_scope(None, "sums_to_test"):
-        sums = copies and strategy.extended.batch_reduce_to(
-            tf.distribute.ReduceOp.SUM,
-            [(value, devices[0] if _is_plain(value) else value) for value in copies],
-        )
+        pairs = [(value, devices[0] if _is_plain(value) else value) for value in copies]
+        sums = pairs and strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     for i, total in zip(apart, sums):
         given[i] = total
     return given

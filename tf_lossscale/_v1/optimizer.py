@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, List, Optional
 
-from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_fixed
+from tf_lossscale._core.gradient_sums import gradients_of_step, watch_fixed
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_fixed
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
@@ -106,28 +106,17 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         return merge(self._apply_together, pairs, global_step, name)
 
     def _distributed_apply(
-        self,
-        distribution: Any,
-        grads_and_vars: Any,
-        global_step: Optional[Any] = None,
-        name: Optional[str] = None,
+        self, distribution: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None
     ) -> Any:
         # Called in a cross-replica context by the base class, and by programs directly.
         return self._apply_together(distribution, list(grads_and_vars), global_step, name)
 
-    def _apply_together(
-        self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
-    ) -> Any:
+    def _apply_together(self, strategy: Any, pairs: Any, global_step: Any, name: Any) -> Any:
         name = name or self.get_name()
         # Our own `update` only tests the gradients; another one decides in its own way.
         method = getattr(self._loss_scale.update, "__func__", None)
-        is_own = isinstance(self._loss_scale, DynamicLossScale)
-        tests_gradients = is_own and method is DynamicLossScale.update
-        if tests_gradients:
-            gradients = gradients_of_step(strategy, self, self._optimizer, pairs)
-        else:
-            # A user's own loss scale gets the gradients of each replica.
-            gradients = unsummed(strategy, pairs)
+        tests_gradients = method is DynamicLossScale.update
+        gradients = gradients_of_step(strategy, self, self._optimizer, pairs, tests_gradients)
         watched = gradients.watched_by(self)  # sees the scale before its update
         with watched.around():
             if tests_gradients:
