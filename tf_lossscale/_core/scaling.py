@@ -28,18 +28,16 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
     originals do, except for that of Keras 3.
     """
-    # Plain numbers are divided in Python, where 1 / 8 is a float.
-    reciprocal = tf.convert_to_tensor(1 / loss_scale)
-    cast = functools.lru_cache(maxsize=None)(functools.partial(tf.cast, reciprocal))
 
-    def unscaled(gradient: Any) -> Any:
+    def unscaled(gradient: Any, cast: Callable[[Any], Any]) -> Any:
         factor = cast(gradient.dtype.base_dtype)
         if not isinstance(gradient, tf.Tensor):
             return gradient * factor  # variables, ragged and symbolic tensors
         # Not `*`: dispatching it takes longer than the multiplication itself.
         return tf.raw_ops.Mul(x=gradient, y=factor, name="mul")
 
-    return _change_each(gradients, unscaled, reciprocal.dtype)
+    # Plain numbers are divided in Python, where 1 / 8 is a float.
+    return _change_each(gradients, unscaled, tf.convert_to_tensor(1 / loss_scale))
 
 
 @do_not_convert
@@ -50,10 +48,8 @@ def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     `tf.function` also multiplies the gradient by the scale, TensorFlow may multiply it by the
     reciprocal first, so that in float16 a small gradient would become 0.
     """
-    divisor = tf.convert_to_tensor(loss_scale)
-    cast = functools.lru_cache(maxsize=None)(functools.partial(tf.cast, divisor))
 
-    def divided(gradient: Any) -> Any:
+    def divided(gradient: Any, cast: Callable[[Any], Any]) -> Any:
         dtype = gradient.dtype.base_dtype
         if dtype in (tf.float16, tf.bfloat16):
             gradient, dtype = tf.cast(gradient, tf.float32), tf.float32
@@ -61,28 +57,28 @@ def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
             return gradient / cast(dtype)
         return tf.raw_ops.RealDiv(x=gradient, y=cast(dtype), name="truediv")
 
-    return _change_each(gradients, divided, divisor.dtype)
+    return _change_each(gradients, divided, tf.convert_to_tensor(loss_scale))
 
 
-def _change_each(gradients: List[Any], change: Callable[[Any], Any], default: Any) -> List[Any]:
-    """Returns the gradients, changed, and empties the list.
+def _change_each(gradients: List[Any], change: Callable[..., Any], factor: Any) -> List[Any]:
+    """Returns `change(gradient, cast)` of each, and empties the list. `cast(dtype)` is the factor.
 
-    None stays None and `IndexedSlices` stay sparse; a number without a dtype gets the default. In
+    None stays None and `IndexedSlices` stay sparse; a number without a dtype gets the factor's. In
     eager mode each gradient is freed as soon as it is changed, unless something else refers to it:
     its memory is reused for the next one, and a step never needs memory for all gradients twice.
     """
+    cast = functools.lru_cache(maxsize=None)(functools.partial(tf.cast, factor))
 
     def changed(gradient: Any) -> Any:
         if gradient is None:
             return None
         if isinstance(gradient, tf.IndexedSlices):
-            return tf.IndexedSlices(
-                changed(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
-            )
+            values = changed(gradient.values)
+            return tf.IndexedSlices(values, gradient.indices, dense_shape=gradient.dense_shape)
         if not isinstance(getattr(gradient, "dtype", None), tf.DType):
-            dtype = tf.as_dtype(getattr(gradient, "dtype", default))  # NumPy's, or of no dtype
+            dtype = tf.as_dtype(getattr(gradient, "dtype", factor.dtype))  # NumPy's, or of no dtype
             gradient = tf.convert_to_tensor(gradient, dtype=dtype)
-        return change(gradient)
+        return change(gradient, cast)
 
     gradients.reverse()
     return [changed(gradients.pop()) for _ in range(len(gradients))]
@@ -101,9 +97,9 @@ Pairs = List[Tuple[Any, Any]]
 class ScaledLossOptimizer(tf1.train.Optimizer):
     """Has the inner optimizer compute the gradients of the scaled loss, and unscales them.
 
-    Subclasses define the step, and implement `_inner` and `_current_loss_scale`. No method needs
-    `__init__` to have run: users' subclasses of the contrib optimizer may not call it, because the
-    original never initialized its base class.
+    Subclasses define the step, `_inner()`, which returns the optimizer that they wrap, and
+    `_current_loss_scale()`. No method needs `__init__` to have run: users' subclasses of the
+    contrib optimizer may not call it, because the original never initialized its base class.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -116,12 +112,6 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         tf1.train.Optimizer.__init__(self, use_locking=locks, name=name)
         if isinstance(inner, Trackable):
             self._track_trackable(inner, "base_optimizer")
-
-    def _inner(self) -> Any:
-        raise NotImplementedError("a subclass returns the optimizer that it wraps")
-
-    def _current_loss_scale(self) -> Any:
-        raise NotImplementedError("a subclass returns its current loss scale")
 
     def _loss_to_scale(self, loss: Any) -> Any:
         """Returns the loss to scale; raises an error if the class does not accept it."""
