@@ -1,6 +1,6 @@
 """`CrossShardOptimizer`."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 from tf_lossscale._core import scaling
 from tf_lossscale._core.collectives import collective_sums
@@ -138,14 +138,21 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         pairs = scaling.as_pairs(grads_and_vars, type(self).__name__)
         shards = current_shards("cross_replica_sum", self._group_assignment)
         if shards.tpu:
-            return self._opt.apply_gradients(_tpu_summed(pairs, shards), global_step, name)
+            sums, groups = [], shards.groups
+            for gradient in scaling.gradients_of(pairs):
+                with tf1.get_default_graph().colocate_with(gradient.op):
+                    sums.append(tf.raw_ops.CrossReplicaSum(input=gradient, group_assignment=groups))
+            pairs = scaling.with_gradients(pairs, sums)
+            return self._opt.apply_gradients(pairs, global_step, name)
         dense = [tf.convert_to_tensor(gradient) for gradient in scaling.gradients_of(pairs)]
         pairs = scaling.with_gradients(pairs, dense)
         if shards.number == 1:
             return self._opt.apply_gradients(pairs, global_step, name)
         call = this_call(self._made)
-        by_tensorflow = leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense)
-        if by_tensorflow and len(shards.groups) == 1:
+        # TensorFlow sums all gradients in one call, and some versions fail if these have several
+        # dtypes. 16-bit gradients are more exact when summed as float32.
+        can_sum = {gradient.dtype.base_dtype for gradient in dense} in ({tf.float32}, {tf.float64})
+        if can_sum and len(shards.groups) == 1 and leaves_sum_to_tensorflow(self._opt):
             if not has_several_workers(shards.strategy):
                 return self._opt.apply_gradients(pairs, global_step, name)
             survives = has(Since.STRATEGY_SURVIVES_RETRACING)
@@ -153,8 +160,16 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
                 with tf.control_dependencies(collective_sums([], shards, call, dense)):
                     checked = scaling.with_gradients(pairs, map(tf.identity, dense))
                 return self._opt.apply_gradients(checked, global_step, name)
-        summed = scaling.with_gradients(pairs, sum_packed(dense, shards, call))
-        return _apply_summed(self._opt, summed, shards, global_step, name)
+        pairs = scaling.with_gradients(pairs, sum_packed(dense, shards, call))
+        # Each replica applies its own sum to its own copy of the variables. With subgroups, the
+        # copies of different groups therefore diverge, as on a TPU. An optimizer that assigns takes
+        # one step for all replicas of a process, although each calls it.
+        chain = chain_of(self._opt)
+        assigning = [inner for inner in chain if _assigns(inner)]
+        if assigning:
+            _check_one_sum(assigning[0], shards)
+        with replicas.already_summed(chain), overridden(assigning, "apply_gradients", _apply_once):
+            return self._opt.apply_gradients(pairs, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """Returns a slot of the inner optimizer.
@@ -196,11 +211,8 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
             return mine  # TensorFlow calls the method below
         names = {dependency.name for dependency in mine}
         self._opt._maybe_initialize_trackable()
-        return mine + [
-            dependency
-            for dependency in self._opt._checkpoint_dependencies
-            if dependency.name not in names
-        ]
+        inner = self._opt._checkpoint_dependencies
+        return mine + [dependency for dependency in inner if dependency.name not in names]
 
     def _trackable_children(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
         self._opt._maybe_initialize_trackable()
@@ -232,46 +244,7 @@ def _scaled(loss: Any, scale: float) -> Any:
     return loss * scale
 
 
-def _sums_in_one_call(gradients: Sequence[Any]) -> bool:
-    """Returns whether TensorFlow's optimizers should sum these gradients over the replicas.
-
-    They sum all gradients in one call, and some versions fail if these have several dtypes.
-    16-bit gradients are more exact when summed as float32.
-    """
-    dtypes = {gradient.dtype.base_dtype for gradient in gradients}
-    return dtypes in ({tf.float32}, {tf.float64})
-
-
-def _tpu_summed(pairs: Pairs, shards: Shards) -> Pairs:
-    sums, groups = [], shards.groups
-    for gradient in scaling.gradients_of(pairs):
-        with tf1.get_default_graph().colocate_with(gradient.op):
-            sums.append(tf.raw_ops.CrossReplicaSum(input=gradient, group_assignment=groups))
-    return scaling.with_gradients(pairs, sums)
-
-
-@do_not_convert
-def _apply_summed(
-    optimizer: Any, pairs: Pairs, shards: Shards, global_step: Optional[Any], name: Optional[str]
-) -> Any:
-    """Applies summed gradients, in a replica context.
-
-    Each replica applies its own sum to its own copy of the variables. With subgroups, the copies of
-    different groups therefore diverge, as on a TPU. An optimizer that assigns takes one step for
-    all replicas of a process, so these must be in the same group.
-    """
-    chain = chain_of(optimizer)
-    assigning = [inner for inner in chain if _assigns(inner)]
-    if assigning:
-        _check_one_sum(assigning[0], shards)
-    # Such a step is taken once, although each replica of the process calls it.
-    with replicas.already_summed(chain), overridden(assigning, "apply_gradients", _apply_once):
-        return optimizer.apply_gradients(pairs, global_step, name)
-
-
-def _apply_once(
-    apply_gradients: Any, pairs: Any, global_step: Optional[Any] = None, name: Optional[str] = None
-) -> Any:
+def _apply_once(apply: Any, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
         # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
         # Session runs only the operations that are needed.
@@ -280,7 +253,7 @@ def _apply_once(
         # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
         with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
             first = [None if values[0] is None else tf.identity(values[0]) for values in copies]
-        return apply_gradients(list(zip(first, variables)), global_step, name)
+        return apply(list(zip(first, variables)), global_step, name)
 
     gradients, variables = zip(*pairs)
     context = tf.distribute.get_replica_context()

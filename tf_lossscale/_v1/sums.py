@@ -1,6 +1,6 @@
 """`cross_replica_sum`, and the sums of `CrossShardOptimizer`."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.shards import Call, Shards, current_shards, this_call
@@ -82,18 +82,24 @@ _LARGE = 1 << 16
 @do_not_convert
 def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
     """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector."""
-    sums: List[Any] = [None] * len(tensors)
-    packs = _packs(tensors)
+    large: List[List[int]] = []
+    small: Dict[Any, List[int]] = {}
+    for index, tensor in enumerate(tensors):
+        if (tensor.shape.num_elements() or 0) >= _LARGE:
+            large.append([index])
+        else:
+            small.setdefault(tensor.dtype.base_dtype, []).append(index)
+    packs = [*large, *small.values()]  # an order that depends on dtypes and shapes only
     members = [[tensors[index] for index in indices] for indices in packs]
     packed = [
         each[0] if len(each) == 1 else tf.concat([tf.reshape(x, [-1]) for x in each], axis=0)
         for each in members
     ]
     totals = replica_sums(packed, shards, call, tensors)
+    sums: Dict[int, Any] = {}
     for indices, each, total in zip(packs, members, totals):
-        for index, part in zip(indices, _unpacked(total, each)):
-            sums[index] = part
-    return sums
+        sums.update(zip(indices, _unpacked(total, each)))
+    return [sums[index] for index in range(len(tensors))]
 
 
 def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:
@@ -106,16 +112,3 @@ def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:
         parts.append(tf.reshape(part, member.shape if is_known else tf.shape(member)))
         parts[-1].set_shape(member.shape)
     return parts
-
-
-def _packs(tensors: Sequence[Any]) -> List[Tuple[int, ...]]:
-    """Groups the numbers of the tensors, in an order that depends on dtypes and shapes only."""
-    small: Dict[Any, List[int]] = {}
-    packs: List[Tuple[int, ...]] = []
-    for index, tensor in enumerate(tensors):
-        elements = tensor.shape.num_elements()
-        if elements is not None and elements >= _LARGE:
-            packs.append((index,))
-        else:
-            small.setdefault(tensor.dtype.base_dtype, []).append(index)
-    return packs + [tuple(indices) for indices in small.values()]
