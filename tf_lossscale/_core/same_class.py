@@ -88,7 +88,7 @@ def change_class(loss_scale: Any, mixin: Any, overrides: bool) -> None:
 
     `overrides` is whether the methods of `mixin` override those of the class of the loss scale.
     """
-    cls = type(loss_scale)
+    cls: Any = type(loss_scale)
     key = (cls, mixin, overrides)
     if key not in _classes:
         body = {
@@ -99,8 +99,7 @@ def change_class(loss_scale: Any, mixin: Any, overrides: bool) -> None:
             "_behaves_as": behaves_as(loss_scale),
         }
         bases = (mixin, cls) if overrides else (cls, mixin)
-        metaclass: Any = type(cls)
-        _classes[key] = metaclass(cls.__name__, bases, body)
+        _classes[key] = type(cls)(cls.__name__, bases, body)
     loss_scale.__class__ = _classes[key]
 
 

@@ -59,7 +59,6 @@ class Watcher:
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
         """Is called before each step, outside its replicas; returns what to add to it, or None."""
-        raise NotImplementedError("a watcher implements this")
 
 
 class Watch:
@@ -69,8 +68,7 @@ class Watch:
     @property
     def skipped(self) -> Optional[Callable[[], Any]]:
         """What a skipped step runs; only the watcher of the one optimizer adds something to it."""
-        functions = (each.skipped for each in self._steps)
-        return next((function for function in functions if function is not None), None)
+        return next((each.skipped for each in self._steps if each.skipped is not None), None)
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:

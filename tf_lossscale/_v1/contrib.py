@@ -106,9 +106,7 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         require_replica_context()
         return merge(self._apply_together, pairs, global_step, name)
 
-    def _apply_together(
-        self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
-    ) -> Any:
+    def _apply_together(self, strategy: Any, pairs: Any, global_step: Any, name: Any) -> Any:
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
         watched = gradients.watched_by(self)
