@@ -31,10 +31,10 @@ def test_a_namespace_lists_its_symbols_and_nothing_private(namespace):
 
 
 @pytest.mark.parametrize(("namespace", "name"), PATHS)
-def test_the_implementation_exports_the_symbol(namespace, name):
+def test_the_implementation_has_the_symbol(namespace, name):
     symbol = _paths.NAMESPACES[namespace][name]
     module, _, attribute = symbol.implementation.partition(":")
-    assert attribute in importlib.import_module("tf_lossscale." + module).__all__
+    assert hasattr(importlib.import_module("tf_lossscale." + module), attribute)
 
 
 def test_compat_namespaces_reach_the_same_modules():
