@@ -9,11 +9,9 @@ Take TensorFlow's public path of a symbol and write `tfls` for `tf`::
 Importing this package does not import TensorFlow; the first use of a symbol does.
 """
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
 from tf_lossscale._about import VERSION as __version__
 from tf_lossscale._install.install import install, uninstall
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale import (
@@ -43,8 +41,5 @@ __all__ = [
 
 if not TYPE_CHECKING:  # or each name would be known to a type checker
     _NAMESPACES = [name for name in __all__ if name not in globals()]
-    __getattr__ = _namespace.attach(__name__, _NAMESPACES)[1]
-
-
-def __dir__() -> "list[str]":
-    return list(__all__)
+    __getattr__ = _attach(__name__, _NAMESPACES)[1]
+    __dir__ = __all__.copy

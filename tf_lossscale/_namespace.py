@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 import warnings
-from typing import Any, Callable, Iterable, List, Set, Tuple
+from typing import TYPE_CHECKING as TYPE_CHECKING, Any, Callable, Iterable, List, Set, Tuple
 
 from tf_lossscale import _paths
 

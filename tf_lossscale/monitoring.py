@@ -3,15 +3,13 @@
 Not a namespace of TensorFlow's: these names are this package's own.
 """
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale._core.finite import find_nonfinite as find_nonfinite
     from tf_lossscale._monitoring.monitor import Monitor as Monitor, StepCounts as StepCounts
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(
+    __all__, __getattr__, __dir__ = _attach(
         __name__,
         Monitor="_monitoring.monitor",
         StepCounts="_monitoring.monitor",

@@ -1,10 +1,8 @@
 """`tf.contrib` (TensorFlow up to 1.15), as far as this package supplies it."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale.contrib import mixed_precision, tpu
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("mixed_precision", "tpu"))
+    __all__, __getattr__, __dir__ = _attach(__name__, ("mixed_precision", "tpu"))

@@ -1,8 +1,6 @@
 """`tf.contrib.mixed_precision` (TensorFlow up to 1.15)."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale._v1.contrib import LossScaleOptimizer as LossScaleOptimizer
@@ -12,4 +10,4 @@ if TYPE_CHECKING:
         LossScaleManager as LossScaleManager,
     )
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__)
+    __all__, __getattr__, __dir__ = _attach(__name__)

@@ -1,8 +1,6 @@
 """`tf.mixed_precision.experimental` (TensorFlow 2.1 to 2.8): loss scales."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale._core.loss_scales import (
@@ -11,4 +9,4 @@ if TYPE_CHECKING:
         LossScale as LossScale,
     )
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__)
+    __all__, __getattr__, __dir__ = _attach(__name__)

@@ -1,8 +1,6 @@
 """`tf.train.experimental` (TensorFlow 1.14 to 2.8): loss scales, optimizer, graph rewrite."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale._core.loss_scales import (
@@ -16,4 +14,4 @@ if TYPE_CHECKING:
         enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
     )
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__)
+    __all__, __getattr__, __dir__ = _attach(__name__)

@@ -1,10 +1,8 @@
 """`tf.compat.v1.tpu` (TensorFlow 1.14 and later): the cross-shard names."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale.tpu import *
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__)
+    __all__, __getattr__, __dir__ = _attach(__name__)

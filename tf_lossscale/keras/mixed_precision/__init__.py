@@ -1,8 +1,6 @@
 """`tf.keras.mixed_precision` (TensorFlow 2.4 and later), as Keras 2 has it."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.experimental import from_loss_scale as from_loss_scale
@@ -14,4 +12,4 @@ if TYPE_CHECKING:
     )
     from tf_lossscale.keras.mixed_precision import experimental as experimental
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("experimental",))
+    __all__, __getattr__, __dir__ = _attach(__name__, ("experimental",))

@@ -1,8 +1,6 @@
 """`tf.keras.mixed_precision.experimental` (TensorFlow 1.14 to 2.8)."""
 
-from typing import TYPE_CHECKING
-
-from tf_lossscale import _namespace
+from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.experimental import LossScaleOptimizer as LossScaleOptimizer
@@ -13,4 +11,4 @@ if TYPE_CHECKING:
         set_policy as set_policy,
     )
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach(__name__)
+    __all__, __getattr__, __dir__ = _attach(__name__)
