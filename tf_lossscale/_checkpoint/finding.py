@@ -8,7 +8,7 @@ data, stand first; `keras_files` recognizes them in the files of Keras.
 """
 
 import re
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 LOSS_SCALE = "loss scale"
 GOOD_STEPS = "good steps"
@@ -168,57 +168,49 @@ class Entry(NamedTuple):
     shape: Tuple[int, ...]
 
 
-class Node(NamedTuple):
-    """An object: its children (number of the node by name), and the key of its value, if any."""
-
-    children: Dict[str, int]
-    key: Optional[str]
-
-
 def parts_of(key: str) -> Tuple[str, str, str]:
     """Splits a key into scope, name, and the number that TensorFlow appends to a name in use."""
     match = _KEY.match(key)
     return (match["scope"], match["name"], match["number"]) if match else ("", key, "")
 
 
-def by_name(tensors: Mapping[str, Entry]) -> List[Found]:
+def by_name(tensors: Mapping[str, Entry]) -> Iterable[Found]:
     groups: Dict[Tuple[str, str], Dict[str, str]] = {}
     for key, entry in sorted(tensors.items()):
         scope, name, number = parts_of(key)
         if name in _NAMES and not entry.shape:
             groups.setdefault((scope, number), {})[name] = key
-    return [found for keys in groups.values() for found in _in_group(keys, tensors)]
+    for keys in groups.values():
+        found: List[Found] = []
+        dtypes = {name: tensors[key].dtype for name, key in keys.items()}
+        for layout in (CONTRIB, V1):
+            scale, *counters = layout.roles
+            types = {dtypes.get(each) for each in counters}
+            if dtypes.get(scale) in _FLOATS and types == {COUNTERS[layout.family]}:
+                # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
+                by_keras = layout is V1 and any(
+                    key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
+                    for key, entry in tensors.items()
+                )
+                named = {name: keys[name] for name in layout.roles}
+                found.append((KERAS_NAMES if by_keras else layout, named))
+        _add_unknown(found, keys, tensors)
+        yield from found
 
 
-def _in_group(keys: Dict[str, str], tensors: Mapping[str, Entry]) -> List[Found]:
+def by_object(graph: Any, tensors: Mapping[str, Entry]) -> Iterable[Found]:
     found: List[Found] = []
-    dtypes = {name: tensors[key].dtype for name, key in keys.items()}
-    for layout in (CONTRIB, V1):
-        scale, *counters = layout.roles
-        counter = COUNTERS[layout.family]
-        if dtypes.get(scale) in _FLOATS and all(dtypes.get(each) == counter for each in counters):
-            # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
-            by_keras = layout is V1 and any(
-                key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
-                for key, entry in tensors.items()
-            )
-            named = {name: keys[name] for name in layout.roles}
-            found.append((KERAS_NAMES if by_keras else layout, named))
-    _add_unknown(found, keys, tensors)
-    return found
-
-
-def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:
-    found: List[Found] = []
-    values = [
-        {name: nodes[child].key or "" for name, child in sorted(node.children.items())}
-        for node in nodes
+    key_of = [
+        next((each.checkpoint_key for each in node.attributes if each.name == "VARIABLE_VALUE"), "")
+        for node in graph.nodes
     ]
+    children = [{each.local_name: each.node_id for each in node.children} for node in graph.nodes]
+    values = [{name: key_of[child] for name, child in sorted(each.items())} for each in children]
     for number, keys in enumerate(values):
         for layout in (KERAS_3, CONTRIB, V1):
             if all(map(keys.get, layout.roles)):
                 named = {name: keys[name] for name in layout.roles}
-                found.append((_layout_of(nodes, number) if layout is V1 else layout, named))
+                found.append((_layout_of(children, number) if layout is V1 else layout, named))
                 break
     for keys in values:
         _add_unknown(found, keys, tensors)
@@ -236,13 +228,13 @@ def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[s
             found.append((UNKNOWN, {name: key}))
 
 
-def _layout_of(nodes: Sequence[Node], number: int) -> Layout:
+def _layout_of(children: Sequence[Mapping[str, int]], number: int) -> Layout:
     """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
-    for owner in (node.children for node in nodes if node.children.get("loss_scale") == number):
+    for owner in (each for each in children if each.get("loss_scale") == number):
         if "iter" in owner:
             return KERAS_2_3
         if "_iterations" in owner:
             return KERAS_2_11
-        if "base_optimizer" in owner and "iter" in nodes[owner["base_optimizer"]].children:
+        if "base_optimizer" in owner and "iter" in children[owner["base_optimizer"]]:
             return KERAS_1_14
     return V1

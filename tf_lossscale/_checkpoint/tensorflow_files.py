@@ -5,7 +5,7 @@ import os
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 from tf_lossscale._checkpoint import finding, plans
-from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
+from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._versions.base import tf, tf1
@@ -121,7 +121,7 @@ class Checkpoint:
 
     def states(self) -> Iterator[State]:
         if self.has_objects:
-            found = finding.by_object(list(self._nodes()), self.tensors)
+            found = finding.by_object(self.object_graph(), self.tensors)
         else:
             found = finding.by_name(self.tensors)
         for layout, keys in found:
@@ -139,12 +139,6 @@ class Checkpoint:
         number: Any = float if kind.is_floating else int if kind.is_integer else None
         value = number(self._reader.get_tensor(key)) if number and not shape else None
         return Variable(key, role, dtype, value)
-
-    def _nodes(self) -> Iterator[Node]:
-        for node in self.object_graph().nodes:
-            children = {child.local_name: child.node_id for child in node.children}
-            found = [each for each in node.attributes if each.name == "VARIABLE_VALUE"]
-            yield Node(children, found[0].checkpoint_key if found else None)
 
     def object_graph(self) -> Any:
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
