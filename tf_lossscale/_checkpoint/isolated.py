@@ -150,6 +150,10 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
     except Exception as error:  # the libraries can raise almost anything
         lines = str(error).strip().splitlines() or [type(error).__name__]
         message = f"damaged, or not a {place.format}: {lines[0]}"
+        if isinstance(error, library.OTHER_ERRORS):
+            message = lines[0]
+            if place.path in message:
+                return {"error": message}
         if isinstance(error, OSError) and error.errno in _NOT_THE_FILE:
             message = str(error)
     return {"error": f"{place.path}: {message}"}
@@ -205,8 +209,7 @@ def _of_plan(plan: Plan) -> Iterator[str]:
 
 
 def _dumped(place: Place, values: Dict[str, Any]) -> str:
-    with contextlib.suppress(ValueError, RecursionError):
-        text = json.dumps(values)
-        if len(text) <= _LARGEST_ANSWER:
-            return text
+    text = json.dumps(values)
+    if len(text) <= _LARGEST_ANSWER:
+        return text
     return json.dumps({"error": f"{place.path}: damaged: what it describes is too large"})

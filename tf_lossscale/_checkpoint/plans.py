@@ -49,10 +49,11 @@ def plan(
     control_flow: Optional[str],
     renames: Mapping[str, str],
 ) -> Plan:
-    """Plans the conversion of a checkpoint, with the arguments of `tensorflow_files.convert`.
+    """Plans a copy of a checkpoint from which a class of the family `to` restores the loss scale.
 
-    The object graph, which is None for a checkpoint of variable names, may be changed. Raises
-    CheckpointError if the checkpoint cannot be converted faithfully.
+    The object graph, which is None for a checkpoint of variable names, may be changed. For
+    `control_flow` and `renames` see the options of the command. Raises CheckpointError if the
+    checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
     if "" in families:

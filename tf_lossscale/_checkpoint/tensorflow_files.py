@@ -1,8 +1,7 @@
 """Reads and writes TensorFlow checkpoints, with TensorFlow, in the child process of `isolated`."""
 
-import contextlib
 import os
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Dict, Iterator, Optional
 
 from tf_lossscale._checkpoint import finding, plans
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, State, Variable
@@ -12,7 +11,7 @@ from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
 
 # These do not show that the file is damaged.
-_OTHER_ERRORS = (
+OTHER_ERRORS = (
     tf.errors.NotFoundError,
     tf.errors.PermissionDeniedError,
     tf.errors.ResourceExhaustedError,
@@ -22,49 +21,32 @@ _OTHER_ERRORS = (
 
 
 def read(place: Place) -> Contents:
-    with _errors_of(place.path):
-        checkpoint = Checkpoint(place.path)
-        states = tuple(checkpoint.states())
+    checkpoint = Checkpoint(place.path)
+    states = tuple(checkpoint.states())
     keys = "objects (tf.train.Checkpoint)" if checkpoint.has_objects else "names (tf.train.Saver)"
     return Contents(place.path, f"{place.format}, keys by {keys}", states)
 
 
-def convert(
-    place: Place,
-    to: str,
-    control_flow: Optional[str],
-    renames: Mapping[str, str],
-    written: Optional[str],
-) -> Optional[Plan]:
-    """Writes a copy of a checkpoint from which a class of the family `to` restores the loss scale.
+def convert(place: Place, written: Optional[str], **options: Any) -> Optional[Plan]:
+    """Writes a copy of a checkpoint from which another class restores the loss scale.
 
-    For `control_flow` and `renames`, see the options of the command. `written` is the prefix of the
-    copy, in a directory that does not exist; None to write nothing. Returns the plan of the copy;
-    None if the checkpoint has no loss-scale state.
+    `written` is the prefix of the copy, in a directory that does not exist; None to write nothing.
+    For the other options see `plans.plan`. Returns the plan of the copy; None if the checkpoint has
+    no loss-scale state.
     """
-    with _errors_of(place.path):
-        checkpoint = Checkpoint(place.path)
-        states = list(checkpoint.states())
-        if not states:
-            return None
-        graph = checkpoint.object_graph() if checkpoint.has_objects else None
-        plan = plans.plan(place.path, states, checkpoint.tensors, graph, to, control_flow, renames)
-        if written is not None:
-            try:
-                os.makedirs(os.path.dirname(written))
-            except OSError as error:
-                raise CheckpointError(str(error)) from error
-            _write(checkpoint, plan, written)
+    checkpoint = Checkpoint(place.path)
+    states = list(checkpoint.states())
+    if not states:
+        return None
+    graph = checkpoint.object_graph() if checkpoint.has_objects else None
+    plan = plans.plan(place.path, states, checkpoint.tensors, graph, **options)
+    if written is not None:
+        try:
+            os.makedirs(os.path.dirname(written))
+        except OSError as error:
+            raise CheckpointError(str(error)) from error
+        _write(checkpoint, plan, written)
     return plan
-
-
-@contextlib.contextmanager
-def _errors_of(prefix: str) -> Iterator[None]:
-    try:
-        yield
-    except _OTHER_ERRORS as error:
-        message = str(error.message).strip().splitlines()[0]
-        raise CheckpointError(message if prefix in message else f"{prefix}: {message}") from error
 
 
 class Checkpoint:
