@@ -70,9 +70,8 @@ def attach(
 
 
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
-    if not symbol.legacy or os.environ.get("TF_LOSSSCALE_WARN", "") in ("", "0"):
-        return
-    if symbol.implementation in _warned:
+    is_wanted = os.environ.get("TF_LOSSSCALE_WARN", "") not in ("", "0")
+    if not (is_wanted and symbol.legacy) or symbol.implementation in _warned:
         return
     _warned.add(symbol.implementation)
     warnings.warn(

@@ -42,21 +42,14 @@ class State(NamedTuple):
     variables: Tuple[Variable, ...]
 
 
-class Configured(NamedTuple):
-    """A loss-scale optimizer that the configuration in a model file describes."""
-
-    class_name: str
-    settings: Dict[str, object]
-    note: str
-
-
 class Contents(NamedTuple):
     """The loss-scale state in a file; `path` may be the prefix of a TensorFlow checkpoint."""
 
     path: str
     format: str
     states: Tuple[State, ...]
-    configured: Tuple[Configured, ...] = ()
+    configured: Tuple[Dict[str, Any], ...] = ()
+    """The loss-scale optimizers that the configuration in a model file describes."""
 
 
 _V1_ROLES = {"current_loss_scale": LOSS_SCALE, "good_steps": GOOD_STEPS}
@@ -149,6 +142,9 @@ UNKNOWN = _layout(
     roles=dict.fromkeys(("loss_scale", "current_loss_scale", "dynamic_scale"), LOSS_SCALE),
 )
 
+# The families between which `convert` changes names.
+NAMED: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}
+
 # The integer type of each class's counters; it distinguishes `good_steps` of different classes.
 COUNTERS = {"contrib": "int32", "v1": "int64"}
 
@@ -183,10 +179,10 @@ def by_name(tensors: Mapping[str, Entry]) -> Iterable[Found]:
     for keys in groups.values():
         found: List[Found] = []
         dtypes = {name: tensors[key].dtype for name, key in keys.items()}
-        for layout in (CONTRIB, V1):
+        for family, layout in NAMED.items():
             scale, *counters = layout.roles
             types = {dtypes.get(each) for each in counters}
-            if dtypes.get(scale) in _FLOATS and types == {COUNTERS[layout.family]}:
+            if dtypes.get(scale) in _FLOATS and types == {COUNTERS[family]}:
                 # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
                 by_keras = layout is V1 and any(
                     key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())

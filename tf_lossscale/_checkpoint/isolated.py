@@ -170,8 +170,8 @@ def _as_text(contents: Contents) -> Iterator[str]:
         yield from (f"    {name}" for name in layout.restored_by)
         yield from (f"  note: {note}" for note in layout.notes)
     for each in contents.configured:
-        settings = ", ".join(f"{name}={value}" for name, value in each.settings.items())
-        yield from ("", f"Configured: {each.class_name}({settings})", f"  {each.note}")
+        settings = ", ".join(f"{name}={value}" for name, value in each["settings"].items())
+        yield from ("", f"Configured: {each['class_name']}({settings})", f"  {each['note']}")
     if not contents.states:
         reason = "that of a dynamic one is missing where only weights were saved."
         yield from ("", f"No loss-scale state. A fixed loss scale has none; {reason}")
@@ -194,8 +194,7 @@ def _as_json(contents: Contents) -> List[str]:
             if isinstance(each["value"], float) and not math.isfinite(each["value"]):
                 each["value"] = str(each["value"])
         states.append({**layout, "variables": variables})
-    configured = [each._asdict() for each in contents.configured]
-    values = {"version": 1, **contents._asdict(), "states": states, "configured": configured}
+    values = {"version": 1, **contents._asdict(), "states": states}
     return json.dumps(values, indent=2).splitlines()
 
 

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from typing import IO, Any, Dict, Iterator, List, Tuple
 
-from tf_lossscale._checkpoint.finding import KERAS_3, Configured, Contents, State, Variable
+from tf_lossscale._checkpoint.finding import KERAS_3, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
 
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
@@ -136,7 +136,7 @@ def _is_number(dataset: Any) -> bool:
     return True
 
 
-def _configured(config: Any, has_state: bool) -> Iterator[Configured]:
+def _configured(config: Any, has_state: bool) -> Iterator[Dict[str, Any]]:
     """Describes the loss-scale optimizer that a model file names, without its state."""
     if not isinstance(config, dict):
         return
@@ -153,7 +153,7 @@ def _configured(config: Any, has_state: bool) -> Iterator[Configured]:
             "files of this format and version do not hold the current loss scale: a loaded model "
             "starts again at initial_scale"
         )
-    yield Configured(class_name, settings, note)
+    yield {"class_name": class_name, "settings": settings, "note": note}
 
 
 def _settings(config: Dict[str, Any]) -> Dict[str, object]:

@@ -19,7 +19,6 @@ BOOKKEEPING = "checkpoint"
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _ZIP_SIGNATURE = b"PK\x03\x04"
-_SUFFIXES = (".index", ".meta")
 _LATEST = re.compile(rb"^\s*model_checkpoint_path\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"\s*$", re.MULTILINE)
 _LARGEST_BOOKKEEPING = 2**24
 
@@ -73,9 +72,8 @@ def locate(path: str) -> Place:
 
 def without_suffix(path: str) -> str:
     """Returns the prefix of the checkpoint that one of its files belongs to."""
-    for suffix in _SUFFIXES:
-        if path.endswith(suffix):
-            return path[: -len(suffix)]
+    if path.endswith((".index", ".meta")):
+        return path.rpartition(".")[0]
     stem, dot, rest = path.rpartition(".data-")
     return stem if dot and "-of-" in rest else path
 

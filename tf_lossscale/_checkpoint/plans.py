@@ -9,11 +9,8 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint import finding
-from tf_lossscale._checkpoint.finding import COUNTERS, GOOD_STEPS, Entry, State, parts_of
+from tf_lossscale._checkpoint.finding import COUNTERS, GOOD_STEPS, NAMED, Entry, State, parts_of
 from tf_lossscale._checkpoint.locate import CheckpointError
-
-# The families between which names are converted.
-_LAYOUTS: Dict[str, finding.Layout] = {"contrib": finding.CONTRIB, "v1": finding.V1}
 
 # Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
 # do in a conditional. Control flow v1 prefixes their names with the name of the conditional.
@@ -62,7 +59,7 @@ def plan(
             f"{', '.join(unknown)}: may be a loss scale, but of a class that tf-lossscale does not "
             "know, so it cannot be converted"
         )
-    if graph is None and to in _LAYOUTS and families <= set(_LAYOUTS):
+    if graph is None and to in NAMED and families <= set(NAMED):
         return _plan_by_name(states, tensors, to, control_flow, renames)
     if control_flow or renames:
         raise CheckpointError(
@@ -153,7 +150,7 @@ def _moved(
     notices: List[str] = []
     for state in states:
         scope, _, number = parts_of(state.variables[0].key)
-        names = {role: scope + name + number for name, role in _LAYOUTS[to].roles.items()}
+        names = {role: scope + name + number for name, role in NAMED[to].roles.items()}
         for key, role, dtype, value in state.variables:
             if role not in names:
                 moved[key] = None
