@@ -60,8 +60,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader)
                 return spec
-        specs = (subscriber.missing(name) for subscriber in interested)
-        return next((spec for spec in specs if spec is not None), None)
+        return next(filter(None, (each.missing(name) for each in interested)), None)
 
 
 class _Loader(importlib.abc.Loader):

@@ -19,8 +19,6 @@ ROOT = "tf_lossscale"
 
 _warned: Set[str] = set()
 
-Attached = Tuple[List[str], Callable[[str], Any], Callable[[], List[str]]]
-
 
 def load(symbol: _paths.Symbol) -> Any:
     """Imports the implementation of `symbol`, and TensorFlow with it."""
@@ -36,7 +34,7 @@ def load(symbol: _paths.Symbol) -> Any:
 
 def attach(
     module_name: str, submodules: Iterable[str] = (), of_top: Iterable[str] = (), **own: str
-) -> Attached:
+) -> Tuple[List[str], Callable[[str], Any], Callable[[], List[str]]]:
     """Returns `(__all__, __getattr__, __dir__)` for the namespace module `module_name`.
 
     Args:
@@ -66,7 +64,7 @@ def attach(
         setattr(sys.modules[module_name], name, value)  # later reads find it directly
         return value
 
-    return names, module_getattr, lambda: list(names)
+    return names, module_getattr, names.copy
 
 
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:

@@ -123,8 +123,8 @@ def _plan_by_name(
         raise CheckpointError(f"--rename: SRC has no tensor {', '.join(missing)}")
     moved, made, notices = _moved([state for state in states if state.layout.family != to], to)
     same = {key: Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)}
-    named = [*_powers(tensors, states, to, control_flow, notices).items(), *renames.items()]
-    for key, name in named:
+    powers, more = _powers(tensors, states, to, control_flow)
+    for key, name in [*powers.items(), *renames.items()]:
         moved[key] = (moved.get(key) or same[key])._replace(key=name)
     kept = [moved.get(key, tensor) for key, tensor in same.items()]
     result = [each for each in kept if each is not None] + made
@@ -138,7 +138,7 @@ def _plan_by_name(
         for key, new in moved.items()
     ]
     changes += [("(new)", f"{each.key} {each.dtype} 0") for each in made]
-    return Plan(result, [(old, new) for old, new in changes if old != new], notices)
+    return Plan(result, [(old, new) for old, new in changes if old != new], notices + more)
 
 
 def _moved(
@@ -172,15 +172,12 @@ def _moved(
 
 
 def _powers(
-    tensors: Mapping[str, Entry],
-    states: Sequence[State],
-    to: str,
-    control_flow: Optional[str],
-    notices: List[str],
-) -> Dict[str, str]:
-    """Returns the new keys of the powers of beta, by old key."""
+    tensors: Mapping[str, Entry], states: Sequence[State], to: str, control_flow: Optional[str]
+) -> Tuple[Dict[str, str], List[str]]:
+    """Returns the new keys of the powers of beta, by old key, and notes for the user."""
     old = {_CONDITIONAL[state.layout.family] for state in states}
-    new = {}
+    new: Dict[str, str] = {}
+    notices: List[str] = []
     for key in sorted(tensors):
         match = _POWER.match(key)
         if match is None or tensors[key].shape:
@@ -203,7 +200,7 @@ def _powers(
             "in TensorFlow 2 unless disable_v2_behavior() or disable_control_flow_v2() is called, "
             "pass --control-flow v2"
         )
-    return new
+    return new, notices
 
 
 _INNER = "base_optimizer"
