@@ -40,6 +40,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # or each name would be known to a type checker
-    _NAMESPACES = [name for name in __all__ if name not in globals()]
-    __getattr__ = _attach(__name__, _NAMESPACES)[1]
+    __getattr__ = _attach(__name__, [name for name in __all__ if name not in globals()])[1]
     __dir__ = __all__.copy

@@ -9,8 +9,6 @@ from typing import Dict, NamedTuple, Tuple
 
 
 class Symbol(NamedTuple):
-    """One legacy symbol."""
-
     name: str  # in every namespace
     module: str  # the module of ours that has it, relative to `tf_lossscale`
     rule: str  # the codemod rule that moves code off it (codes never change their meaning)

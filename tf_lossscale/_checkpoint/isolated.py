@@ -137,8 +137,6 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
     try:
         if "convert" in request:
             plan = library.convert(place, **request["convert"])
-            if plan is None:
-                return {"tensors": 0}
             return {"tensors": len(plan.tensors), "lines": list(_of_plan(plan))}
         contents = library.read(place)
         shown = _as_json if request["as_json"] else _as_text

@@ -126,8 +126,7 @@ def _plan_by_name(
     powers, more = _powers(tensors, states, to, control_flow)
     for key, name in [*powers.items(), *renames.items()]:
         moved[key] = (moved.get(key) or same[key])._replace(key=name)
-    kept = [moved.get(key, tensor) for key, tensor in same.items()]
-    result = [each for each in kept if each is not None] + made
+    result = [each for each in {**same, **moved}.values() if each is not None] + made
     ((key, count),) = collections.Counter(each.key for each in result).most_common(1)
     if count > 1:
         raise CheckpointError(

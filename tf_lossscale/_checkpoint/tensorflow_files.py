@@ -27,17 +27,17 @@ def read(place: Place) -> Contents:
     return Contents(place.path, f"{place.format}, keys by {keys}", states)
 
 
-def convert(place: Place, written: Optional[str], **options: Any) -> Optional[Plan]:
+def convert(place: Place, written: Optional[str], **options: Any) -> Plan:
     """Writes a copy of a checkpoint from which another class restores the loss scale.
 
     `written` is the prefix of the copy, in a directory that does not exist; None to write nothing.
-    For the other options see `plans.plan`. Returns the plan of the copy; None if the checkpoint has
-    no loss-scale state.
+    For the other options see `plans.plan`. Returns the plan of the copy, which has no tensors if
+    the checkpoint has no loss-scale state.
     """
     checkpoint = Checkpoint(place.path)
     states = list(checkpoint.states())
     if not states:
-        return None
+        return Plan([])
     graph = checkpoint.object_graph() if checkpoint.has_objects else None
     plan = plans.plan(place.path, states, checkpoint.tensors, graph, **options)
     if written is not None:
@@ -88,8 +88,7 @@ class Checkpoint:
 
     def _least_bytes(self, key: str) -> int:
         dtype, shape = self.tensors[key]
-        size = {"string": 1, "variant": 0, "resource": 0}.get(dtype)
-        size = tf.as_dtype(dtype).size if size is None else size
+        size = {"string": 1, "variant": 0, "resource": 0}.get(dtype, tf.as_dtype(dtype).size)
         for dimension in shape:
             size *= dimension
         return int(size)
