@@ -17,9 +17,6 @@ from typing import Any, Callable, Iterator
 
 from tf_lossscale._about import HOME
 
-INTERRUPTED = 130
-"""The exit status that shells report for a program that was ended by SIGINT."""
-
 
 class ArgumentParser(argparse.ArgumentParser):
     """Raises an error if help cannot be written to stdout; the base class ignores the failure."""
@@ -66,7 +63,7 @@ def guarded(
             return status
         except KeyboardInterrupt:
             _say(f"{prog}: {interrupted}")
-            status = INTERRUPTED
+            status = 130  # which shells report for a program that was ended by SIGINT
         except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
             status = 2
         except Exception as error:

@@ -110,7 +110,6 @@ def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
 
 
 def _check_destination(source: str, destination: str, force: bool) -> None:
-    """Raises CheckpointError if the destination cannot or must not be written."""
     if "://" in destination:
         raise CheckpointError(
             f"{destination}: DST must be a local path, so that it can be written atomically; copy "
@@ -146,8 +145,7 @@ def _parser(prog: str) -> ArgumentParser:
     parser = ArgumentParser(
         prog=prog, description="Inspect or convert the loss-scale state in checkpoints."
     )
-    actions = parser.add_subparsers(dest="action", metavar="inspect|convert")
-    actions.required = True
+    actions = parser.add_subparsers(dest="action", metavar="inspect|convert", required=True)
     raw = argparse.RawDescriptionHelpFormatter
     what = "show the loss-scale state in a file"
     inspect = actions.add_parser("inspect", help=what, description=INSPECT, formatter_class=raw)

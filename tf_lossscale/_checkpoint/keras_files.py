@@ -26,7 +26,8 @@ OTHER_ERRORS = ()  # as in `tensorflow_files`; errors of h5py have an `errno` in
 
 def read(place: Place) -> Contents:
     opened = _open_keras if place.format == KERAS else _open_hdf5
-    with opened(place.path) as (files, config):
+    with contextlib.ExitStack() as stack:
+        files, config = opened(place.path, stack)
         states = tuple(state for file in files for state in _states(file))
     return Contents(place.path, place.format, states, tuple(_configured(config, bool(states))))
 
@@ -41,31 +42,28 @@ def import_hdf5() -> Any:
     return h5py
 
 
-@contextlib.contextmanager
-def _open_hdf5(path: str) -> Iterator[Tuple[List[Any], Any]]:
-    with import_hdf5().File(path, "r") as file:
-        config = file.attrs.get("training_config")
-        yield [file], _object(json.loads(config)).get("optimizer_config") if config else None
+def _open_hdf5(path: str, stack: contextlib.ExitStack) -> Tuple[List[Any], Any]:
+    file = stack.enter_context(import_hdf5().File(path, "r"))
+    config = file.attrs.get("training_config")
+    return [file], _object(json.loads(config)).get("optimizer_config") if config else None
 
 
-@contextlib.contextmanager
-def _open_keras(path: str) -> Iterator[Tuple[List[Any], Any]]:
-    with contextlib.ExitStack() as stack:
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(path))
-        except (zipfile.BadZipFile, OSError, ValueError) as error:
-            raise _damaged(path, f"the zip archive is damaged: {error}") from error
-        counts = collections.Counter(archive.namelist())
-        twice = sorted(name for name, count in counts.items() if count > 1)
-        if twice:
-            raise _damaged(path, f"it has two members named {twice[0]!r}")
-        config = _object(json.load(stack.enter_context(_unpacked(archive, path, "config.json"))))
-        names = [name for name in counts if name.endswith(".weights.h5")]
-        if not names:
-            raise _damaged(path, "it has no model.weights.h5")
-        copies = [stack.enter_context(_unpacked(archive, path, name)) for name in names]
-        files = [stack.enter_context(import_hdf5().File(copy, "r")) for copy in copies]
-        yield files, _object(config.get("compile_config") or {}).get("optimizer")
+def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[Any], Any]:
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(path))
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise _damaged(path, f"the zip archive is damaged: {error}") from error
+    counts = collections.Counter(archive.namelist())
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice:
+        raise _damaged(path, f"it has two members named {twice[0]!r}")
+    config = _object(json.load(stack.enter_context(_unpacked(archive, path, "config.json"))))
+    names = [name for name in counts if name.endswith(".weights.h5")]
+    if not names:
+        raise _damaged(path, "it has no model.weights.h5")
+    copies = [stack.enter_context(_unpacked(archive, path, name)) for name in names]
+    files = [stack.enter_context(import_hdf5().File(copy, "r")) for copy in copies]
+    return files, _object(config.get("compile_config") or {}).get("optimizer")
 
 
 @contextlib.contextmanager
