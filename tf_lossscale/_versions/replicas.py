@@ -8,15 +8,31 @@ from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.watching import RawVariable
 
+_tensor_util: Any = first_module("tensorflow.python.framework.tensor_util")
+_multi_worker_util: Any = first_module("tensorflow.python.distribute.multi_worker_util")
+_distribute_lib: Any = first_module("tensorflow.python.distribute.distribute_lib")
+_loss_reduction: Any = getattr(_distribute_lib, "get_loss_reduction", None) or (  # up to 2.12
+    first_module("tensorflow.python.distribute.distribute_utils").get_loss_reduction
+)
+# `extended.update` requires an object of one of these private classes.
+_values: Any = first_module("tensorflow.python.distribute.values")
+# The number of TPU shards that the graph is built for: `tpu_shard_context`, `tpu.replicate` and
+# TPUStrategy set it. The originals read it here, too; no public function returns it.
+_tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
+# The context of operations in `tpu.replicate` and `tpu.rewrite`; the class moved in 2.10.
+_tpu_replication: Any = first_module(
+    "tensorflow.python.tpu.tpu_replication", "tensorflow.python.tpu.tpu"
+)
+
+_lock = threading.Lock()
+_counters: Dict[str, RawVariable] = {}
+
 
 def supports_merge_call() -> bool:
     """Returns whether the current strategy has `merge_call`: not if XLA compiles it for GPUs."""
     distribute = getattr(getattr(tf, "__internal__", None), "distribute", None)
     cannot = getattr(distribute, "strategy_supports_no_merge_call", None)
     return cannot is None or not cannot()
-
-
-_tensor_util: Any = first_module("tensorflow.python.framework.tensor_util")
 
 
 def replica_id() -> int:
@@ -31,9 +47,6 @@ def replica_id() -> int:
     if hasattr(strategy.extended, "_get_replica_id_in_sync_group"):
         return number
     return replicas_of_workers_before(strategy) + number
-
-
-_multi_worker_util: Any = first_module("tensorflow.python.distribute.multi_worker_util")
 
 
 def replicas_of_workers_before(strategy: Any) -> int:
@@ -67,15 +80,6 @@ def graph_of_all_replicas() -> Any:
             break
         graph = graph.outer_graph
     return graph
-
-
-_distribute_lib: Any = first_module("tensorflow.python.distribute.distribute_lib")
-
-_loss_reduction: Any = (
-    _distribute_lib.get_loss_reduction
-    if hasattr(_distribute_lib, "get_loss_reduction")  # up to 2.11
-    else first_module("tensorflow.python.distribute.distribute_utils").get_loss_reduction
-)
 
 
 def estimator_scales_loss() -> bool:
@@ -129,10 +133,6 @@ class _Replaced:
 
 def _take_as_sums(reduce_op: Any, pairs: Any, options: Any = None) -> List[Any]:
     return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
-
-
-# `extended.update` requires an object of one of these private classes.
-_values: Any = first_module("tensorflow.python.distribute.values")
 
 
 def _as_mirrored(value: Any, variable: Any) -> Any:
@@ -191,10 +191,6 @@ def host_of(device: str) -> str:
     return device[: device.index("/device:")] + "/device:CPU:0"
 
 
-_lock = threading.Lock()
-_counters: Dict[str, RawVariable] = {}
-
-
 def advance(device: str) -> Any:
     """Returns an operation that runs after all earlier ones for `device`, across functions.
 
@@ -210,19 +206,8 @@ def advance(device: str) -> Any:
         return _counters[device].assign_add(1)
 
 
-# The number of TPU shards that the graph is built for: `tpu_shard_context`, `tpu.replicate` and
-# TPUStrategy set it. The originals read it here, too; no public function returns it.
-_tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
-
-
 def tpu_shards() -> Optional[int]:
     return _tpu_function.get_tpu_context().number_of_shards
-
-
-# The context of operations in `tpu.replicate` and `tpu.rewrite`; the class moved in 2.10.
-_tpu_replication: Any = first_module(
-    "tensorflow.python.tpu.tpu_replication", "tensorflow.python.tpu.tpu"
-)
 
 
 def in_tpu_replication() -> bool:
