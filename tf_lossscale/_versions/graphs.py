@@ -8,20 +8,19 @@ from tf_lossscale._versions.base import first_module, tf, tf1
 # Whether XLA compiles the code that is being traced. There is no public function for this.
 _control_flow_util: Any = first_module("tensorflow.python.ops.control_flow_util")
 
+# A context for eager mode, also within `Graph.as_default()`, unlike `tf.init_scope`.
+in_eager_mode: Any = first_module("tensorflow.python.eager.context").eager_mode
+
+# The call of such a function remains one operation in all versions. The call of a `tf.function` is
+# inlined, or its collectives cannot run in a Session.
+_defined_function: Any = first_module("tensorflow.python.framework.function")
+
 
 def in_xla_context() -> bool:
     """Returns whether new operations are compiled by XLA (`jit_compile=True`, or a TPU)."""
     if tf.executing_eagerly():
         return False
     return bool(_control_flow_util.GraphOrParentsInXlaContext(tf1.get_default_graph()))
-
-
-_context: Any = first_module("tensorflow.python.eager.context")
-
-
-def in_eager_mode() -> Any:
-    """Returns a context for eager mode, also within `Graph.as_default()`, unlike `init_scope`."""
-    return _context.eager_mode()
 
 
 def in_control_flow(graph: Any) -> bool:
@@ -53,11 +52,6 @@ def current_loop() -> Any:
         if type(graph).__name__ == "WhileBodyFuncGraph":
             return graph
     return None
-
-
-# The call of such a function remains one operation in all versions. The call of a `tf.function` is
-# inlined, or its collectives cannot run in a Session.
-_defined_function: Any = first_module("tensorflow.python.framework.function")
 
 
 def call_round_by_round(function: Any, value: Any) -> Any:

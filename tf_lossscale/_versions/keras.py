@@ -158,8 +158,7 @@ def keras_session(optimizer: Any) -> Any:
     family = keras_family(optimizer)
     if family is None or family.kind == "keras3":
         return None
-    backend = getattr(sys.modules[family.base.__module__], "backend", None)
-    return None if backend is None else backend.get_session()
+    return sys.modules[family.base.__module__].backend.get_session()
 
 
 def policy_of_layer(layer: Any) -> Any:
