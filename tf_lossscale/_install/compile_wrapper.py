@@ -23,29 +23,25 @@ def wrapper_for(module: Any, replace: bool) -> Optional[Tuple[str, StandIn]]:
         if value.always >= always:
             return None
         value = value.installed
-    if isinstance(value, ModuleType):
-        # From TensorFlow 2.9 on; before, Keras has experimental policies itself.
-        is_wrapped = always or hasattr(value, "BaseLossScaleOptimizer")
-        return (name, _Module(value, always)) if is_wrapped else None
-    return (name, _Class(value, always)) if value is not None else None
+    # In a module, from TensorFlow 2.9 on. Before, Keras has experimental policies itself.
+    is_older = isinstance(value, ModuleType) and not hasattr(value, "BaseLossScaleOptimizer")
+    is_wrapped = value is not None and (always or not is_older)
+    return (name, _Wrapper(value, always)) if is_wrapped else None
 
 
 # What `compile` names; up to TensorFlow 2.3 the class of the first name was the experimental one.
 _NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1")
 
 
-class _Module(StandIn):
-    """Stands in for the module of Keras's loss-scale classes; only these classes are replaced."""
+class _Wrapper(StandIn):
+    """Stands in for a loss-scale class: creates our class, recognizes instances of both.
 
-    def __init__(self, installed: ModuleType, always: bool) -> None:
-        super().__init__(installed, always)
-        for name in _NAMES:
-            if hasattr(installed, name):
-                setattr(self, name, _Class(getattr(installed, name), always))
+    Or for the module of Keras's loss-scale classes, of which only these classes are replaced.
+    """
 
-
-class _Class(StandIn):
-    """Stands in for a loss-scale class: creates our class, recognizes instances of both."""
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
+        return _Wrapper(value, self.always) if name in _NAMES else value
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self.installed)  # our classes are subclasses of it
