@@ -95,9 +95,8 @@ class _Installer(_import_hook.Subscriber):
             # `import tensorflow` changes its modules until it completes, so these have to wait.
             # First remember the module, then look whether it must wait: the import may complete
             # in another thread in between.
-            record.early[name] = module
+            record.early.add(name)
             if record.tensorflow_is_there:
-                record.early.pop(name, None)
                 _fill(record, name, module)
 
     def spec(self, name: str) -> Optional[ModuleSpec]:
@@ -123,7 +122,7 @@ class _Installer(_import_hook.Subscriber):
         parent, _, child = name.rpartition(".")
         if is_private(name):
             module = SyntheticNamespace(name, name.partition(".")[2])
-            _record.register(name, module)
+            _record.modules[name] = sys.modules[name] = module
             # Python will set it as an attribute of its parent when its import completes.
             _record.remember(sys.modules[parent], child)
             return module.__spec__
@@ -138,13 +137,10 @@ _installer = _Installer()
 
 def _fill_all(record: "_Record") -> None:
     record.tensorflow_is_there = True
-    # Their code has run, although in another thread their import may not be complete yet.
-    for name, module in list(record.early.items()):
-        _fill(record, name, module)
-    record.early.clear()
     for name, module in list(sys.modules.items()):
-        # The hook will see modules that are still being imported.
-        complete = name == "tensorflow" or _import_hook.is_loaded(name)
+        # The hook will see modules that are still being imported. The code of early ones has run,
+        # although in another thread their import may not be complete yet.
+        complete = name == "tensorflow" or name in record.early or _import_hook.is_loaded(name)
         is_api = isinstance(module, ModuleType) and is_of_interest(name)
         if complete and is_api and not is_lazy_loader(module):
             _fill(record, name, module)
@@ -161,7 +157,7 @@ class _Record:
         self.bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
         self.modules: Dict[str, SyntheticNamespace] = {}  # by full name: ours in `sys.modules`
         self.tensorflow_is_there = False  # whether `import tensorflow` has completed
-        self.early: Dict[str, Any] = {}  # by full name: those of interest imported before that
+        self.early: Set[str] = set()  # the modules of interest that were imported before that
         self.subscribers = _import_hook.subscribers()  # those that the import hook had before
         self._attributes: List[Tuple[Any, str, Any]] = []
         self._theirs: Dict[int, Set[str]] = {}
@@ -186,9 +182,6 @@ class _Record:
         self._attributes.append((owner, name, found[-1] if found else _MISSING))
         if found:
             replaced.append((owner, name, found[-1]))
-
-    def register(self, name: str, module: SyntheticNamespace) -> None:
-        self.modules[name] = sys.modules[name] = module
 
     def undo(self) -> None:
         for owner, name, old in reversed(self._attributes):
@@ -255,7 +248,7 @@ def _supply(record: _Record, parent: Any, name: str, namespace: str, present: Se
         if child not in present:
             below = namespaces.join(namespace, child)
             module = SyntheticNamespace(f"{name}.{child}", below)
-            record.register(module.__name__, module)
+            record.modules[module.__name__] = sys.modules[module.__name__] = module
             record.bind(parent, child, module)
             _supply(record, module, module.__name__, below, set())
 
