@@ -63,8 +63,6 @@ where: Any = tf.compat.v2.where
 # TensorFlow's and should not be converted either: public methods have this decorator.
 do_not_convert: Callable[[_Function], _Function] = tf.autograph.experimental.do_not_convert
 
-_OVERRIDES = "_tfls_overrides_of_"
-
 
 @contextlib.contextmanager
 def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any]) -> Iterator[None]:
@@ -73,7 +71,7 @@ def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any])
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
     built: the method is restored when the last block is left.
     """
-    saved = _OVERRIDES + method
+    saved = "_tfls_overrides_of_" + method
     for owner in owners:
         own = vars(owner)
         own.setdefault(saved, []).append({method: own[method]} if method in own else {})

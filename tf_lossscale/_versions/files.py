@@ -39,12 +39,8 @@ def called_from_checkpoint(method: str, owner: Any) -> bool:
     the caller distinguishes this from a call by the user. Overrides of the method in subclasses of
     the wrapper are looked through.
     """
-    frame = sys._getframe(1)
-    while (
-        frame.f_back is not None
-        and frame.f_code.co_name == method
-        and frame.f_locals.get("self") is owner
-    ):
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_name == method and frame.f_locals.get("self") is owner:
         frame = frame.f_back
     module = frame.f_globals.get("__name__", "")
     return module.startswith("tensorflow") and module.endswith(_CHECKPOINT_CODE)

@@ -33,11 +33,10 @@ def keras_packages() -> List[Tuple[str, str]]:
     # From TensorFlow 2.16 on, `tf.keras` raises an error if the package keras is not installed.
     with contextlib.suppress(AttributeError, ImportError):
         found.append(("tf.keras", str(tf.keras.__version__)))
-    if sys.version_info >= (3, 8):  # older Pythons have a TensorFlow that contains Keras
-        metadata = importlib.import_module("importlib.metadata")
-        for name in ("keras", "tf-keras"):
-            with contextlib.suppress(metadata.PackageNotFoundError):
-                found.append((name, metadata.version(name)))
+    for name in ("keras", "tf-keras"):
+        # Not installed; or Python 3.7 without this module, whose TensorFlow contains Keras.
+        with contextlib.suppress(ImportError):
+            found.append((name, importlib.import_module("importlib.metadata").version(name)))
     return found
 
 
