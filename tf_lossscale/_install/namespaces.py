@@ -112,9 +112,7 @@ class SyntheticNamespace(ModuleType):
             value = _namespace.load(symbol)
             setattr(self, name, value)
             return value
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(self.refuse(name))
+        raise AttributeError(name if name.startswith("__") else self.refuse(name))
 
     def __dir__(self) -> List[str]:
         below = namespaces_below(self._namespace)
