@@ -45,12 +45,11 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
       The exit status: 0 if nothing is left to do, 1 if something is, 2 for wrong usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments and arguments[0] in CODEMODS:
-        return guarded(prog, lambda: _codemods(arguments, prog))
     is_help = {"-h", "--help"} & {*_split_at_script(arguments[1:])[0]}
     if arguments[:1] == ["run"] and not is_help:  # ends as the script does
         return handing_over(prog, lambda: _main(arguments, prog))
-    return guarded(prog, lambda: _main(arguments, prog))
+    command = _codemods if arguments and arguments[0] in CODEMODS else _main
+    return guarded(prog, lambda: command(arguments, prog))
 
 
 def _main(arguments: List[str], prog: str) -> int:

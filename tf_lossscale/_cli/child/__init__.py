@@ -10,7 +10,7 @@ repeats the few lines that it needs.
 import os
 import subprocess
 import sys
-from typing import Any, List, MutableMapping, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 from tf_lossscale import _import_hook
 
@@ -53,14 +53,19 @@ def run_python(
         try:
             held = record_file.hold(record)
         except OSError as error:
-            reason = error.strerror or error
-            print(f"tf-lossscale: {record} cannot be written: {reason}.", file=sys.stderr)
+            record_file.notify(f"{record} cannot be written: {error.strerror or error}.")
             return 2
         except record_file.RecordingError as error:
-            print(f"tf-lossscale: {error}", file=sys.stderr)
+            record_file.notify(str(error))
             return 2
         session.announce(record, norm, record_file.hand_over(held))
-    announce(os.environ, replace)
+    # Processes of another Python version or virtual environment undo this when they start.
+    mode, tag = "replace" if replace else "install", str(sys.implementation.cache_tag)
+    os.environ[_MODE] = os.pathsep.join([mode, tag, getattr(sys, "abiflags", ""), sys.prefix])
+    # The old value is kept unchanged: an empty entry in it means the working directory.
+    path = os.environ.get(_PATH, "")
+    if _FOLDER not in path.split(os.pathsep):
+        os.environ[_PATH] = _FOLDER + os.pathsep + path if path else _FOLDER
     if seed is not None:
         os.environ[SEED] = str(seed)
         os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
@@ -95,32 +100,9 @@ def _interpreter_options() -> List[str]:
     return options
 
 
-def announce(environment: MutableMapping[str, str], replace: bool) -> None:
-    """Lets Python processes with this environment install the legacy paths.
+class Seeds(_import_hook.Subscriber):
+    """Seeds TensorFlow when it is imported."""
 
-    Processes of another Python version or virtual environment undo this when they start, and then
-    behave as without it.
-    """
-    mode = "replace" if replace else "install"
-    environment[_MODE] = os.pathsep.join([mode, identity()])
-    # The old value is kept unchanged: an empty entry in it means the working directory.
-    path = environment.get(_PATH, "")
-    if _FOLDER not in path.split(os.pathsep):
-        environment[_PATH] = _FOLDER + os.pathsep + path if path else _FOLDER
-
-
-def identity() -> str:
-    """Returns a string that identifies the Python environment, and thus the packages it has."""
-    tag = sys.implementation.cache_tag
-    return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
-
-
-def seed_if_asked() -> None:
-    if SEED in os.environ:
-        _import_hook.subscribe(_Seeds(int(os.environ[SEED])))
-
-
-class _Seeds(_import_hook.Subscriber):
     def __init__(self, seed: int) -> None:
         self._seed = seed
 

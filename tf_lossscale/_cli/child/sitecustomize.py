@@ -68,9 +68,10 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
             session.start_if_asked()
         if SEED in os.environ:
-            from tf_lossscale._cli import child
+            from tf_lossscale import _import_hook
+            from tf_lossscale._cli.child import Seeds
 
-            child.seed_if_asked()
+            _import_hook.subscribe(Seeds(int(os.environ[SEED])))
         tf_lossscale.install(replace=self._replace)
         self._installed = True
         # The search for this module is past the position of the finder that `install()` added.
@@ -137,7 +138,7 @@ def _first_spec(finders, name, path, target):
 
 def _identity():
     # type: () -> str
-    """Returns the same string as `tf_lossscale._cli.child.identity`."""
+    """Returns what identifies the environment, and thus its packages, for `run_python`, too."""
     tag = getattr(getattr(sys, "implementation", None), "cache_tag", None)
     return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
 
