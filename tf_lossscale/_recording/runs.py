@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 import math
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, Setting
 
@@ -151,14 +151,12 @@ class Runs:
 
         Twice what varied until there between runs of the old program is allowed, too.
         """
-        found = self.differences(name)
-        varying: Dict[int, Optional[float]] = {}
-        if self.again is not None:
-            varying = dict(zip([i for i, _ in self.again.pairs], getattr(self.again, name)))
-        for index, (place, _) in enumerate(self.pairs):
+        again = zip(self.again.pairs, getattr(self.again, name)) if self.again else ()
+        varying = {place: each for (place, _), each in again}
+        found = []
+        for error, (place, _) in zip(self.differences(name), self.pairs):
             allowed = max(allowed, 2 * abs(varying.get(place) or 0.0))
-            now = found[index]
-            found[index] = 0.0 if now is not None and abs(now) <= allowed else now
+            found.append(0.0 if error is not None and abs(error) <= allowed else error)
         return found
 
     def around(self, step: int) -> List[List[str]]:

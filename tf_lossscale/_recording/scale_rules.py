@@ -66,9 +66,8 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
 
 def same_scale(one: float, other: float) -> bool:
     """Returns whether two scales are equal up to rounding."""
-    if math.isfinite(one) and math.isfinite(other):
-        return abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
-    return one == other or (math.isnan(one) and math.isnan(other))
+    both_are_nan = math.isnan(one) and math.isnan(other)
+    return both_are_nan or math.isclose(one, other, rel_tol=_TOLERANCE)
 
 
 def _next(
