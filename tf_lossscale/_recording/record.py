@@ -21,21 +21,19 @@ _LAST_COUNT = 2**53
 _SETTINGS = 100
 """More settings than an optimizer has."""
 Setting = Optional[Union[bool, float]]
-_TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 def number(value: Any) -> Optional[float]:
     """Converts a JSON value to a number; infinities are strings, as JSON has none."""
     if value is None:
         return None
-    if isinstance(value, str) and value in _TEXT:
-        return _TEXT[value]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            raise ValueError("a number is too large for a float") from None
-    raise ValueError(f"{_shown(value)} is not a number")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number and value not in ("inf", "-inf", "nan"):
+        raise ValueError(f"{_shown(value)} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a number is too large for a float") from None
 
 
 def _parameter(value: Any) -> Optional[float]:

@@ -14,9 +14,6 @@ from typing import Any, List, Optional, Sequence
 
 from tf_lossscale import _import_hook
 
-_MODE = "TF_LOSSSCALE_INSTALL"
-_PATH = "PYTHONPATH"
-SEED = "TF_LOSSSCALE_SEED"
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 # The names in `sys.flags`, and the options that set them. Python 3.7 has no `safe_path`.
@@ -61,13 +58,14 @@ def run_python(
         session.announce(record, norm, record_file.hand_over(held))
     # Processes of another Python version or virtual environment undo this when they start.
     mode, tag = "replace" if replace else "install", str(sys.implementation.cache_tag)
-    os.environ[_MODE] = os.pathsep.join([mode, tag, getattr(sys, "abiflags", ""), sys.prefix])
+    request = [mode, tag, getattr(sys, "abiflags", ""), sys.prefix]
+    os.environ["TF_LOSSSCALE_INSTALL"] = os.pathsep.join(request)
     # The old value is kept unchanged: an empty entry in it means the working directory.
-    path = os.environ.get(_PATH, "")
+    path = os.environ.get("PYTHONPATH", "")
     if _FOLDER not in path.split(os.pathsep):
-        os.environ[_PATH] = _FOLDER + os.pathsep + path if path else _FOLDER
+        os.environ["PYTHONPATH"] = _FOLDER + os.pathsep + path if path else _FOLDER
     if seed is not None:
-        os.environ[SEED] = str(seed)
+        os.environ["TF_LOSSSCALE_SEED"] = str(seed)
         os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
     command = [sys.executable, *_interpreter_options(), *arguments]
     for stream in (sys.stdout, sys.stderr):

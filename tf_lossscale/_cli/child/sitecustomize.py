@@ -13,8 +13,7 @@ if MYPY:
     from types import ModuleType  # noqa: F401  all are used in comments
     from typing import Any, List, Optional  # noqa: F401
 
-# Copies of the names in `tf_lossscale._cli.child` and `tf_lossscale._recorder.session`, which are
-# not imported to save time.
+# The variables that `tf_lossscale._cli.child` and `tf_lossscale._recorder.session` set.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
 RECORD = "TF_LOSSSCALE_RECORD"
@@ -136,26 +135,6 @@ def _first_spec(finders, name, path, target):
     return None
 
 
-def _identity():
-    # type: () -> str
-    """Returns what identifies the environment, and thus its packages, for `run_python`, too."""
-    tag = getattr(getattr(sys, "implementation", None), "cache_tag", None)
-    return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
-
-
-def _restore_environment():
-    # type: () -> None
-    for name in (MODE, RECORD, SEED):
-        os.environ.pop(name, None)
-    folders = os.environ.get(PATH, "").split(os.pathsep)
-    if HERE in folders:
-        folders.remove(HERE)
-        if folders:
-            os.environ[PATH] = os.pathsep.join(folders)
-        else:
-            del os.environ[PATH]
-
-
 def _report_unused():
     # type: () -> None
     from tf_lossscale._recorder import session
@@ -168,7 +147,9 @@ def _begin():
     sys.path[:] = [folder for folder in sys.path if folder != HERE]
     sys.path_importer_cache.pop(HERE, None)
     mode, _, identity = os.environ.get(MODE, "").partition(os.pathsep)
-    if identity == _identity():
+    # Identifies the Python environment, and thus the packages it has, as in `run_python`.
+    tag = getattr(getattr(sys, "implementation", None), "cache_tag", None)
+    if identity == os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix]):
         if SEED in os.environ:
             import random
 
@@ -178,8 +159,16 @@ def _begin():
 
             atexit.register(_report_unused)
         sys.meta_path.insert(0, _InstallAtFirstImport(mode == "replace"))
-    else:
-        _restore_environment()
+        return
+    for name in (MODE, RECORD, SEED):
+        os.environ.pop(name, None)
+    folders = os.environ.get(PATH, "").split(os.pathsep)
+    if HERE in folders:
+        folders.remove(HERE)
+        if folders:
+            os.environ[PATH] = os.pathsep.join(folders)
+        else:
+            del os.environ[PATH]
 
 
 _begin()
