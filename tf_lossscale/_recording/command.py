@@ -129,7 +129,6 @@ def _rank(comparison: Comparison) -> Tuple[int, float]:
 
 
 def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
-    """Returns a sentence about several optimizers; nothing for one."""
     if len(found) == 1:
         return ""
     names = [each.verdict.value[0] for each in found]

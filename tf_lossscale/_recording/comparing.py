@@ -67,7 +67,6 @@ def _why_not_comparable(runs: Runs) -> str:
 
 
 def _missing(runs: Runs) -> List[str]:
-    """Returns what one record lacks of the other, or of its own run."""
     first = min(run.steps[0] for _, run in runs.both)
     last = max(run.steps[-1] for _, run in runs.both)
     found = []

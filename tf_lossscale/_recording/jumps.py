@@ -176,7 +176,6 @@ def _different(runs: Runs, name: str, index: int, where: str, cause: str) -> Com
 
 
 def _cause_of_first_loss(runs: Runs, index: int) -> str:
-    """Returns the cause of losses that differ before anything was applied."""
     old, new = runs.at("loss", index)
     scale = runs.at("scales", index)[0]
     if old and new:
@@ -193,7 +192,6 @@ def _cause_of_first_loss(runs: Runs, index: int) -> str:
 
 
 def _cause_of_norm(runs: Runs, index: int) -> str:
-    """Returns the cause of gradient norms that differ in a step, the first such one."""
     old, new = runs.at("norm", index)
     is_later = index > runs.updated
     declared = runs.declared if is_later else ""
@@ -258,7 +256,6 @@ def cause_of_ratio(old: float, new: float, scale: Optional[float], exact: bool) 
 
 
 def _cause_of_update(runs: Runs, index: int) -> str:
-    """Returns the cause of losses that differ all at once after updates, or what to look at."""
     if runs.declared:
         return runs.declared
     errors = runs.differences("loss")

@@ -9,8 +9,6 @@ from typing import Iterator, List, Optional, Sequence
 from tf_lossscale._recording.jumps import JUMP, are_positive, cause_of_ratio
 from tf_lossscale._recording.runs import Comparison, Runs, Verdict, difference, finite, largest
 
-Differences = List[Optional[float]]
-
 ENOUGH = 100
 """The number of steps after the runs part that a comparison of means needs; or before it."""
 FEW = 20
@@ -37,7 +35,6 @@ _ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.6
 _JUMP, _AFTER_JUMP = 1e-3, 2e-3
 """A jump after the first updates; a smaller one counts if losses of `_WINDOW` steps differ so."""
 _SMALL_NORM = 1e-4
-_UNKNOWN = "cause unknown; look at clipping, and gradients that are missing or added up"
 _ADVICE = (
     "Rounding in float16 can do that to a correct program, too: compare on one version first, in "
     "float32, or with --baseline."
@@ -105,7 +102,6 @@ def judge_on_average(runs: Runs) -> Comparison:
 
 
 def _compare_means(runs: Runs, parts: bool, problems: List[str], doubts: List[str]) -> None:
-    """Adds what differs on average: in the whole runs, or after a step that only one run skips."""
     first = runs.part if parts else 0
     allowed = 2 * _mean_loss_error(runs.again, runs.again.part) if runs.again else 0.0
     error = _mean_loss_error(runs, first)
@@ -154,11 +150,11 @@ def _before_parting(runs: Runs) -> str:
     return ""
 
 
-def _largest_signed_mean(values: Differences) -> float:
+def _largest_signed_mean(values: Sequence[Optional[float]]) -> float:
     return max((abs(sum(each)) / _WINDOW for each in _windows(values, _WINDOW)), default=0.0)
 
 
-def _windows(values: Differences, size: int) -> Iterator[List[float]]:
+def _windows(values: Sequence[Optional[float]], size: int) -> Iterator[List[float]]:
     known = [each if each is not None and math.isfinite(each) else 0.0 for each in values]
     return (known[first : first + size] for first in range(len(known) - size + 1))
 
@@ -167,7 +163,7 @@ def _applied_wrongly(runs: Runs) -> str:
     """Returns which run applies a non-finite gradient in the step where they part; or nothing."""
     for (name, run), index in zip(runs.both, runs.pairs[runs.part]):
         bad = run.bad[index]
-        if run.applied[index] and isinstance(bad, int) and 0 <= bad < len(run.names):
+        if run.applied[index] and bad is not None and 0 <= bad < len(run.names):
             return (
                 f"in step {run.steps[index]}, the {name} run applies gradients of which that of "
                 f"variable {bad} ({run.names[bad]}) is not finite; the other run skips the step"
@@ -201,7 +197,8 @@ def _soon(runs: Runs, start: str) -> str:
         ratio, old, new, scale = sorted(rows, key=lambda row: row[0])[len(rows) // 2]
         runs.evidence.append(f"typical ratio of the gradient norms after it: {ratio:.3g}")
         if not 1 / _NORM_RATIO < ratio < _NORM_RATIO:
-            cause = cause_of_ratio(old, new, scale, exact=False) or _UNKNOWN
+            unknown = "cause unknown; look at clipping, and gradients that are missing or added up"
+            cause = cause_of_ratio(old, new, scale, exact=False) or unknown
             return f"{start}gradient norms differ by a factor of {ratio:.2g}; {cause}"
     return ""
 

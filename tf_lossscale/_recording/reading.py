@@ -205,9 +205,9 @@ def _add_gap(record: OptimizerRecord, first: Any, end: Any) -> None:
 
 def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
     step = count_of(values["step"], "step")
-    if record.steps and step <= record.steps[-1]:
-        raise ValueError(f"step {step} follows step {record.steps[-1]}: two runs in one file?")
-    jumps = bool(record.steps) and step != record.steps[-1] + 1
-    if jumps and (not record.gaps or record.gaps[-1].end != step):
-        record.gaps.append(Gap(record.steps[-1] + 1, step))
+    last = record.steps[-1] if record.steps else step - 1
+    if step <= last:
+        raise ValueError(f"step {step} follows step {last}: two runs in one file?")
+    if step != last + 1 and (not record.gaps or record.gaps[-1].end != step):
+        record.gaps.append(Gap(last + 1, step))
     record.add(step, **{each.name: each.read(values.get(each.key)) for each in COLUMNS})

@@ -48,7 +48,6 @@ class Comparison:
     runs: Optional["Runs"] = None
 
     def table(self) -> List[List[str]]:
-        """Returns a table of the steps around `step`: its head and its rows, as text."""
         return [] if self.runs is None or self.step is None else self.runs.around(self.step)
 
 
@@ -205,7 +204,6 @@ def difference(one: Optional[float], other: Optional[float], least: float = 0.0)
 
 
 def largest(differences: Sequence[Optional[float]]) -> Tuple[float, int]:
-    """Returns the largest relative error, and its position."""
     errors = [abs(each or 0.0) for each in differences]
     error = max(errors, default=0.0)
     return error, errors.index(error) if error else 0

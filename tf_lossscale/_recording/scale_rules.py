@@ -65,7 +65,6 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
 
 
 def same_scale(one: float, other: float) -> bool:
-    """Returns whether two scales are equal up to rounding."""
     both_are_nan = math.isnan(one) and math.isnan(other)
     return both_are_nan or math.isclose(one, other, rel_tol=_TOLERANCE)
 
@@ -73,7 +72,6 @@ def same_scale(one: float, other: float) -> bool:
 def _next(
     parameters: ScaleParameters, scale: float, finite: bool, good: int, bad: int
 ) -> Tuple[float, _Counts]:
-    """Returns the scale and the counts of finite and skipped steps after a step."""
     rule = parameters.rule
     if rule == "fixed":
         return scale, (good, bad)
