@@ -50,7 +50,7 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     parser.add_argument("--html", metavar="FILE", help="write a page with charts of both runs")
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON")
     options = parser.parse_args(argv)
-    if "" in (options.baseline, options.html, options.json):
+    if "" in vars(options).values():
         parser.error("the name of a file is empty")
     results = options.html, options.json
     if None not in results and len(set(map(os.path.abspath, results))) == 1:

@@ -188,13 +188,13 @@ def test_the_end_of_memory_is_one_line(capsys, right, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--html", "x", "--json", "./x"], "name the same file"),
-        (["--baseline", ""], "is empty"),  # a variable of the shell that is not set
-        (["--html", ""], "is empty"),
+        (["new", "--html", "x", "--json", "./x"], "name the same file"),
+        (["new", "--baseline", ""], "is empty"),  # a variable of the shell that is not set
+        ([""], "is empty"),
     ],
 )
 def test_names_of_files_that_make_no_sense_are_wrong_usage(capsys, right, options, message):
     with pytest.raises(SystemExit) as raised:
-        main([right, right, *options])
+        main([right, *options])
     assert raised.value.code == 2
     assert message in capsys.readouterr().err
