@@ -18,10 +18,6 @@ from tf_lossscale._recording.page import page
 from tf_lossscale._recording.reading import Record, RecordError, read_record
 from tf_lossscale._recording.record import printable
 
-_EPILOG = """\
-exit status: 0 the runs are the same or alike, 1 they are different or not shown to be the same
-(cut off, too short, too far apart), 2 they cannot be compared.
-"""
 _MARK = b'"tf_lossscale_record"'
 
 
@@ -29,7 +25,8 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     parser = ArgumentParser(
         prog=f"{prog} compare",
         description="Compares two recorded runs: whether the new one did what the old one did.",
-        epilog=_EPILOG,
+        epilog="exit status: 0 the runs are the same or alike, 1 they are different or not shown "
+        "to be the same\n(cut off, too short, too far apart), 2 they cannot be compared.\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("old", metavar="OLD", help="record of the run that is right")

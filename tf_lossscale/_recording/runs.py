@@ -15,7 +15,6 @@ _EQUAL_SETTING = 1e-6
 """Keras stores the learning rate in float32."""
 _AROUND = 4
 _SHOWN = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm", "norm"))
-_Pair = Tuple[Any, Any]
 
 
 class Verdict(enum.Enum):
@@ -117,12 +116,12 @@ class Runs:
         """Returns the number of a common step."""
         return self.old.steps[self.pairs[index][0]]
 
-    def column(self, name: str, first: int = 0, end: Optional[int] = None) -> List[_Pair]:
+    def column(self, name: str, first: int = 0, end: Optional[int] = None) -> List[Tuple[Any, Any]]:
         """Returns the values of both runs in the common steps from `first` up to `end`."""
         old, new = getattr(self.old, name), getattr(self.new, name)
         return [(old[i], new[j]) for i, j in self.pairs[first:end]]
 
-    def at(self, name: str, index: int) -> _Pair:
+    def at(self, name: str, index: int) -> Tuple[Any, Any]:
         return self.column(name, index, index + 1)[0]
 
     def is_updated(self, index: int) -> bool:

@@ -15,7 +15,6 @@ from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
 # Graphs divide by a constant by multiplying with its inverse, which can change the last bit.
 _TOLERANCE = 1e-6
 _SMALLEST_NORMAL = 2.0**-126
-_Counts = Tuple[int, int]
 _WORDS = {
     True: ("finite", "the growth factor", "growth", "grows"),
     False: ("skipped", "the factor of decrease", "a decrease", "shrinks"),
@@ -42,7 +41,7 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
     if parameters.rule == "unknown":
         return None
     scales, finite, steps = record.scales, record.finite, record.steps
-    counts: Optional[_Counts] = None
+    counts: Optional[Tuple[int, int]] = None
     if steps[0] == 0:
         counts = parameters.good_steps, parameters.bad_steps
         initial, first = parameters.initial_scale, scales[0]
@@ -71,7 +70,7 @@ def same_scale(one: float, other: float) -> bool:
 
 def _next(
     parameters: ScaleParameters, scale: float, finite: bool, good: int, bad: int
-) -> Tuple[float, _Counts]:
+) -> Tuple[float, Tuple[int, int]]:
     rule = parameters.rule
     if rule == "fixed":
         return scale, (good, bad)
