@@ -102,7 +102,6 @@ def expected(count: int, momentum: float) -> List[Step]:
 
 def check(runs: Dict[str, Any], what: str, count: int, copies: int) -> None:
     """Asserts that all replicas of this process, `copies`, did in each run what they must."""
-    assert sorted(runs) == sorted(MOMENTA)
     for name, run in runs.items():
         wanted, applied = expected(count, MOMENTA[name]), 0
         assert len(run["rows"]) == len(wanted), what

@@ -154,6 +154,19 @@ REFUSALS: List[Refusal] = [
         ours="takes it",
     ),
     Refusal(
+        "for no gradients, a function on replicas returns an operation, which is no value",
+        ("TypeError", "Could not build a TypeSpec"),
+        lambda subject: subject.endswith("-legacy") and recorded.TF >= (2, 0),
+        lambda step: step == "apply_gradients, empty; two, function",
+        ours="takes it",
+    ),
+    Refusal(
+        "TensorFlow 1.15 cannot merge the calls of replicas that pass no gradients",
+        ("IndexError", "list index out of range"),
+        lambda subject: recorded.TF < (2, 0),
+        lambda step: step.startswith("apply_gradients, empty; two"),
+    ),
+    Refusal(
         "an argument of the newer Keras 2 optimizers, TensorFlow 2.11 and later",
         ("TypeError", "skip_gradients_aggregation"),
         lambda subject: subject.endswith("-legacy"),

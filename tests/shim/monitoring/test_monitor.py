@@ -498,6 +498,7 @@ def test_mirrored_replicas(mode):
     for what, runs in run_program(
         replicated.PROGRAM, "2", "monitor", *cases, timeout=600, keras=True
     ).items():
+        assert set(runs) == set(replicated.MOMENTA)
         replicated.check(runs, what.split(":")[0], 2, 2)
         for name, run in runs.items():
             replicated.check_readings(run, what, 2, replicated.MOMENTA[name])
