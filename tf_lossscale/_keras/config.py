@@ -157,8 +157,9 @@ def _for_keras_3(keras: Any, serialized: Dict[str, Any]) -> Dict[str, Any]:
         arguments["learning_rate"] = arguments.pop("lr")
     decay = arguments.pop("decay", None)
     if decay:  # in Keras 2, learning_rate / (1 + decay * iterations)
-        schedule = keras.optimizers.schedules.InverseTimeDecay
-        arguments["learning_rate"] = schedule(arguments["learning_rate"], 1, decay)
+        schedules = keras.optimizers.schedules
+        schedule = schedules.InverseTimeDecay(arguments["learning_rate"], 1, decay)
+        arguments["learning_rate"] = schedules.serialize(schedule)
     for name in ("is_legacy_optimizer", "jit_compile"):  # Keras 3 has neither; results are the same
         arguments.pop(name, None)
     class_name = serialized["class_name"].rpartition(">")[2]  # "Custom>Adam" in 2.11
