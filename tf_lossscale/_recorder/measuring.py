@@ -51,7 +51,8 @@ def row_of(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> R
         bad = next((number for number, is_finite in numbers if not is_finite), _ALL_FINITE)
         norms = {float(np.sqrt(2.0 * np.sum(halves[each]))) for each in _of_replicas(step)}
         norm = norms.pop() if len(norms) == 1 else _UNKNOWN
-        norm = norm / scale if step.are_scaled else norm
+        if step.are_scaled:
+            norm = norm / scale if scale else _UNKNOWN  # Keras 3's own class halves it down to 0
     return unpacked([_on_host(loss), loss is not None, scale, *counts, norm, bad])
 
 

@@ -156,3 +156,17 @@ def test_the_norm_of_a_sparse_gradient_adds_what_belongs_to_one_row(tmp_path):
         optimizer.get_unscaled_gradients([gradient])
         optimizer.apply_gradients([(gradient, weight)])
     assert recording.record.norm == [5.0]
+
+
+@pytest.mark.skipif(not KERAS_3, reason="only the class of Keras 3 lets the scale become 0")
+@pytest.mark.parametrize("decorator", [lambda step: step, tf.function], ids=["eager", "function"])
+def test_a_loss_scale_that_has_become_zero_leaves_the_norm_unknown(decorator, tmp_path):
+    with Recording(tmp_path) as recording:
+        weight = keras.Variable(1.0)
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), 2.0**-149)
+        optimizer.build([weight])
+        step = decorator(lambda gradient: optimizer.apply([gradient], [weight]))
+        for gradient in (np.inf, 0.5):
+            step(tf.constant(gradient))
+    assert recording.record.scales[1] == 0.0
+    assert recording.record.norm == [None, None]
