@@ -74,7 +74,7 @@ def test_steps_after_stop_are_not_recorded(tmp_path):
     tfls.recording.start(path)
     with tf.Graph().as_default():
         step = v1_optimizer().minimize(v1_variable() * 1.0)
-        with tf1.Session() as session:
+        with tf1.Session(None) as session:  # runs in this process, too
             session.run(tf1.global_variables_initializer())
             session.run(step)
             tfls.recording.stop()
