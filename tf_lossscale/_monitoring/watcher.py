@@ -99,7 +99,7 @@ class StepCounter(Watcher):
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = weakref.ref(optimizer)
-        # By graph; None stands for eager mode. With the loss scale to read along with them.
+        # By graph, None for eager mode: the variable, and the loss scale to read along with it.
         self.counters: Dict[Any, Tuple[RawVariable, Any]] = {}
         self._names: List[str] = []
         self._first: Dict[Tuple[str, ...], int] = {}

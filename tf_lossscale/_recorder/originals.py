@@ -35,7 +35,7 @@ class Originals:
         self._replaced: List[Tuple[type, str, Any, Any]] = []
         self._kinds: Dict[type, Recorded] = {}
         self._calls = threading.local()
-        # The `id` of the inner optimizer, the thread, and the step, of each that is being made.
+        # Of each step that is being made: `id` of its inner optimizer, its thread, and the step.
         self._applying: List[Tuple[int, threading.Thread, Any]] = []
         self._lock = threading.RLock()
 

@@ -136,7 +136,7 @@ class RecordFile:
         self.complaints: List[str] = []
         self.guard = _Guard()
         self.is_closed = False
-        self.may_be_empty = lazy  # whether it is not doubtful without a step
+        self.may_be_empty = lazy  # whether no complaint is due without a step
         self._lines: List[str] = []
         self._written = time.monotonic()
         self._optimizers = 0

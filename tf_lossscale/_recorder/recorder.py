@@ -111,6 +111,7 @@ class Recorder(Watcher):
             )
 
     def refuse(self, what: str, advice: str = "", reason: str = "") -> NoReturn:
+        """Raises the error; without `advice`, `what` is the whole message."""
         self._file.may_be_empty = True
         how = f"Run the program without recording, or record it {advice}."
         raise RecordingError(f"{what} cannot be recorded{reason}. {how}" if advice else what)

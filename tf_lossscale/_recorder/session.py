@@ -189,8 +189,8 @@ def announce(path: str, norm: bool, held: Optional[int]) -> None:
     os.environ[REQUEST] = json.dumps(request)
 
 
-def start_if_asked() -> None:
-    """Starts to record; the environment of this process asks for it."""
+def start_requested() -> None:
+    """Starts the recording that the environment of this process asks for."""
     global _has_started
     _has_started = True
     request = json.loads(os.environ[REQUEST])

@@ -87,7 +87,7 @@ def test_wrong_options_are_refused(script, tmp_path):
 
 
 # What the import of TensorFlow does, which takes seconds.
-BEGINS = "from tf_lossscale._recorder import session; session.start_if_asked()\n"
+BEGINS = "from tf_lossscale._recorder import session; session.start_requested()\n"
 
 
 def test_a_program_without_steps_says_so_and_leaves_no_file(tmp_path):

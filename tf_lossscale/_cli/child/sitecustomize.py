@@ -65,7 +65,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         if RECORD in os.environ:
             from tf_lossscale._recorder import session
 
-            session.start_if_asked()
+            session.start_requested()
         if SEED in os.environ:
             from tf_lossscale import _import_hook
             from tf_lossscale._cli.child import Seeds
