@@ -40,7 +40,7 @@ def called_from_checkpoint(method: str, owner: Any) -> bool:
     the wrapper are looked through.
     """
     frame: Any = sys._getframe(1)
-    while frame.f_code.co_name == method and frame.f_locals.get("self") is owner:
+    while frame.f_back and frame.f_code.co_name == method and frame.f_locals.get("self") is owner:
         frame = frame.f_back
     module = frame.f_globals.get("__name__", "")
     return module.startswith("tensorflow") and module.endswith(_CHECKPOINT_CODE)
