@@ -177,8 +177,8 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
 
     # Each gets the method that it replaces.
 
-    def if_finite(update: Any, strategy: Any, pairs: Any, *args: Any, **kwargs: Any) -> Any:
-        pairs = list(pairs)
+    def if_finite(update: Any, strategy: Any, grads_and_vars: Any, *args: Any, **more: Any) -> Any:
+        pairs = list(grads_and_vars)
         results = map(strategy.experimental_local_results, gradients_of(pairs))
         flag.record(all_finite([value for values in results for value in values]))
 
@@ -188,7 +188,7 @@ def _run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[
                     strategy.extended.call_for_each_replica(decay, args=(variables,))
                 else:
                     decay(variables)
-            return _group(update(strategy, pairs, *args, **kwargs))
+            return _group(update(strategy, pairs, *args, **more))
 
         return branch(flag.so_far(), apply)
 
