@@ -23,7 +23,7 @@ def wrapper_for(module: Any, replace: bool) -> Optional[Tuple[str, StandIn]]:
         if value.always >= always:
             return None
         value = value.installed
-    # In a module, from TensorFlow 2.9 on. Before, Keras has experimental policies itself.
+    # Up to TensorFlow 2.8, whose module lacks this class, Keras has experimental policies itself.
     is_older = isinstance(value, ModuleType) and not hasattr(value, "BaseLossScaleOptimizer")
     is_wrapped = value is not None and (always or not is_older)
     return (name, _Wrapper(value, always)) if is_wrapped else None
