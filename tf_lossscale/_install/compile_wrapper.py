@@ -36,7 +36,7 @@ _NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1"
 class _Wrapper(StandIn):
     """Stands in for a loss-scale class: creates our class, recognizes instances of both.
 
-    Or for the module of Keras's loss-scale classes, of which only these classes are replaced.
+    It may also stand in for the module of Keras's loss-scale classes. Then it replaces only these.
     """
 
     def __getattr__(self, name: str) -> Any:
