@@ -257,7 +257,7 @@ class DynamicLossScale(LossScale):
         sums = summed_to_test(strategy, tf.nest.flatten(grads))
         of_replicas = strategy.experimental_local_results
         finite = all_finite([value for each in sums for value in of_replicas(each)])
-        return self._update_after(finite), finite
+        return DynamicLossScale._update_after(self, finite), finite  # of any class with its state
 
     def _update_after(self, finite: Any) -> Any:
         """Counts a step; returns a tensor that is available afterwards, None in eager mode."""

@@ -113,17 +113,19 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
 
     def _apply_together(self, strategy: Any, pairs: Any, global_step: Any, name: Any) -> Any:
         name = name or self.get_name()
-        # Our own `update` only tests the gradients; another one decides in its own way.
-        method = getattr(self._loss_scale.update, "__func__", None)
-        tests_gradients = method is DynamicLossScale.update
+        # Our own `update` only tests the gradients; another one decides in its own way, even if it
+        # is the `update` of another loss scale.
+        method = self._loss_scale.update
+        is_our = getattr(method, "__func__", None) is DynamicLossScale.update
+        tests_gradients = is_our and method.__self__ is self._loss_scale
         gradients = gradients_of_step(strategy, self, self._optimizer, pairs, tests_gradients)
         watched = gradients.watched_by(self)  # sees the scale before its update
         with watched.around():
             if tests_gradients:
                 should_apply = gradients.all_finite()
-                update = self._loss_scale._update_after(should_apply)
+                update = DynamicLossScale._update_after(self._loss_scale, should_apply)
             else:
-                update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
+                update, should_apply = method([gradient for gradient, _ in pairs])
                 # On each worker it sees the gradients of that worker. Those that apply wait for
                 # the others, so all must do the same.
                 if tf.executing_eagerly() or not isinstance(should_apply, bool):
