@@ -145,6 +145,7 @@ def _function(shards: Shards, call: Call) -> Any:
 
 
 def _reduce_all(values: List[Any], shards: Shards, step: Optional[Step], call: Call) -> List[Any]:
+    """Builds the check of one replica, if there is a `step` or no value, and then its sums."""
     if step is None and values:
         return [_reduce(value, shards, call) for value in values]
     # On the member's own device, even if the surrounding code sets another: two members on one
