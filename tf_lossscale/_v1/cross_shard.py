@@ -244,7 +244,7 @@ def _scaled(loss: Any, scale: float) -> Any:
     return loss * scale
 
 
-def _apply_once(apply: Any, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
+def _apply_once(apply: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
         # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
         # Session runs only the operations that are needed.
@@ -255,7 +255,7 @@ def _apply_once(apply: Any, pairs: Any, global_step: Any = None, name: Any = Non
             first = [None if values[0] is None else tf.identity(values[0]) for values in copies]
         return apply(list(zip(first, variables)), global_step, name)
 
-    gradients, variables = zip(*pairs)
+    gradients, variables = zip(*grads_and_vars)
     context = tf.distribute.get_replica_context()
     return context.merge_call(once, args=(list(gradients), list(variables)))
 
