@@ -72,7 +72,7 @@ class Program:
         key = (compute, *arguments)
         if key not in self._memo:
             self._memo[key] = compute(self, *arguments)
-        return self._memo[key]  # type: ignore[return-value] # what `compute` returned
+        return self._memo[key]  # type: ignore[return-value]  # holds results of all types
 
     def goes_to_shim(self, group: Group) -> bool:
         """Whether the symbols of a group go to the shim, and not to the final API."""
