@@ -1,14 +1,18 @@
 """The variables of dynamic loss scales, and the rule of `DynamicLossScale` that updates them.
 
 It and the rule of the contrib manager are those of the originals, bit for bit. Both increase the
-scale after a number of finite steps and decrease it after non-finite ones. They have no branches,
-because two conditionals in a graph cost more than these few scalar operations. They cover NaN and
+scale after a number of finite steps and decrease it after non-finite ones. They cover NaN and
 infinite scales (the recorded traces of the originals have such cases), so `max` is written as a
 comparison: `tf.maximum` of NaN differs between versions.
+
+Steps may run at the same time, on several workers with a parameter server or in several threads. So
+a finite step only adds to the counter, in place. The scale is written when it changes, and then
+only: a value that was read before and is written back could undo the halving of another step.
 """
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
@@ -62,20 +66,35 @@ def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multip
       the count is reset. Any other finite step: the count goes up by one.
     * A non-finite step: `scale = max(scale / multiplier, 1)`; the count is reset.
 
-    A `period` of 0 or below means every step. Returns an operation that assigns both variables;
-    None in eager mode.
+    A `period` of 0 or below means every step. Returns an operation or tensor to wait for; None in
+    eager mode.
     """
-    old_scale, counted = read(scale), read(good_steps) + 1
-    grows = tf.logical_and(finite, counted >= period)
-    grown = if_finite(old_scale * multiplier, old_scale)
-    divided = old_scale / multiplier
-    shrunk = where(divided < 1.0, tf.ones([], tf.float32), divided)  # NaN stays NaN
-    kept_or_shrunk = where(finite, old_scale, shrunk)
-    counts_on = tf.logical_and(finite, tf.logical_not(grows))
-    return assign_all(
-        (scale, where(grows, grown, kept_or_shrunk)),
-        (good_steps, where(counts_on, counted, tf.zeros_like(counted))),
-    )
+    counted = read(good_steps) + 1
+    changes = tf.logical_or(counted >= period, tf.logical_not(finite))
+
+    def change() -> Any:
+        old_scale = read(scale)
+        grown = if_finite(old_scale * multiplier, old_scale)
+        divided = old_scale / multiplier
+        shrunk = where(divided < 1.0, tf.ones([], tf.float32), divided)  # NaN stays NaN
+        new_scale = where(finite, grown, shrunk)
+        return assign_all((scale, new_scale), (good_steps, tf.zeros_like(counted)))
+
+    return branch_of_state(changes, change, lambda: add(good_steps, 1))
+
+
+def branch_of_state(
+    condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
+) -> Optional[Any]:
+    """Runs one of two updates; returns a tensor to wait for, None in eager mode."""
+    done = branch(condition, then, otherwise)
+    return None if tf.executing_eagerly() else done
+
+
+def add(variable: Any, value: int) -> Any:
+    """Adds to a variable in place, so that no addition of another step is lost."""
+    # Without a lock, a reference variable is read and written in two steps. Others ignore it.
+    return tf.group(variable.assign_add(value, use_locking=True))
 
 
 def read(variable: Any) -> Any:

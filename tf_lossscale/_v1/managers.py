@@ -4,9 +4,16 @@ import abc
 import functools
 from typing import Any, Callable
 
-from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.state import HoldsState, assign_all, if_finite, read, update_as_cond
+from tf_lossscale._core.state import (
+    HoldsState,
+    add,
+    assign_all,
+    branch_of_state,
+    if_finite,
+    read,
+    update_as_cond,
+)
 from tf_lossscale._import_hook import Subscriber, subscribe, unsubscribe
 from tf_lossscale._versions.base import do_not_convert, tf, where
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
@@ -199,31 +206,32 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
 def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
     """Builds the update after a step; returns an operation, None in eager mode."""
-    old_scale = read(manager._loss_scale)
-    old_good, bad = read(manager._num_good_steps), read(manager._num_bad_steps)
-    good, bad_counted = old_good + 1, bad + 1
+    good = read(manager._num_good_steps) + 1
+    bad = read(manager._num_bad_steps) + 1
     not_finite = tf.logical_not(finite)
     grows = tf.logical_and(finite, good >= manager._incr_every_n_steps)
-    shrinks = tf.logical_and(not_finite, bad_counted >= manager._decr_every_n_nan_or_inf)
-    changes = tf.logical_or(grows, shrinks)
-    grown = if_finite(old_scale * manager._incr_ratio, old_scale)
-    multiplied = old_scale * manager._decr_ratio
-    shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
-    zero = tf.zeros_like(good)
-    # The original calls this method where a subclass overrides it.
-    reset = manager._reset_stats
-    resets_here = getattr(reset, "__func__", None) is ExponentialUpdateLossScaleManager._reset_stats
-    kept_good, kept_bad = (zero, zero) if resets_here else (old_good, bad)
-    assigned = assign_all(
-        (manager._loss_scale, where(grows, grown, where(shrinks, shrunk, old_scale))),
-        (manager._num_good_steps, where(changes, kept_good, where(finite, good, zero))),
-        (manager._num_bad_steps, where(changes, kept_bad, where(finite, bad, bad_counted))),
-    )
-    if resets_here:
-        return assigned
-    with tf.control_dependencies([] if assigned is None else [assigned]):
-        was_reset = branch(tf.identity(changes), reset)
-    return None if assigned is None else tf.group(was_reset)
+    shrinks = tf.logical_and(not_finite, bad >= manager._decr_every_n_nan_or_inf)
+
+    def change() -> Any:
+        old_scale = read(manager._loss_scale)
+        grown = if_finite(old_scale * manager._incr_ratio, old_scale)
+        multiplied = old_scale * manager._decr_ratio
+        shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
+        changed = assign_all((manager._loss_scale, where(finite, grown, shrunk)))
+        with tf.control_dependencies([] if changed is None else [changed]):
+            reset = manager._reset_stats()  # which a subclass may override
+        return changed if reset is None else tf.group(reset)
+
+    def count_good() -> Any:
+        return add(manager._num_good_steps, 1)
+
+    def count_bad() -> Any:
+        return tf.group(manager._num_good_steps.assign(0), add(manager._num_bad_steps, 1))
+
+    def count() -> Any:
+        return branch_of_state(finite, count_good, count_bad)
+
+    return branch_of_state(tf.logical_or(grows, shrinks), change, count)
 
 
 class WhenContribIsLoaded(Subscriber):
