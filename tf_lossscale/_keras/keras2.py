@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
-from tf_lossscale._keras.steps import StepArguments, step
+from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special
 from tf_lossscale._versions.base import do_not_convert, has, tf
 from tf_lossscale._versions.files import Trackable
@@ -51,6 +51,8 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
 
 class DelegatingWrapper(LossScaleWrapper):
     """Has the variables and checkpoints of the inner optimizer, and those of the loss scale."""
+
+    _advances_first = True
 
     def _set_up(self, inner: Any, state: Any) -> None:
         self.__dict__.update(_optimizer=inner, _state=state)
@@ -209,10 +211,12 @@ class Keras2Wrapper(DelegatingWrapper):
         sums_itself = overrides(self._family, inner, "aggregate_gradients")
         if pairs and aggregate and (replica_count() > 1 or sums_itself):
             pairs = list(inner.aggregate_gradients(pairs))
-        step(self, own, pairs, None, False, same_on_replicas=aggregate)
+        arguments = StepArguments([variable for _, variable in pairs])
+        request = StepRequest(pairs, own, gradients_of(pairs), arguments, aggregate)
+        step(self, request)
 
-    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
+    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
         if gradients:
             self._optimizer.apply_gradients(
-                list(zip(gradients, rest.variables)), skip_gradients_aggregation=True
+                list(zip(gradients, arguments.variables)), skip_gradients_aggregation=True
             )

@@ -1,15 +1,17 @@
 """The wrapper of Keras 3 optimizers: the methods and update rules of Keras 2 on Keras 3's class."""
 
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core import scaling
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
-from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
+from tf_lossscale._keras.step_style import Call
+from tf_lossscale._keras.steps import StepArguments, StepRequest, reduce_sum, step
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.keras import called_by_keras
 
 _OF_KERAS_2 = (
     *("get_scaled_loss", "get_unscaled_gradients"),
@@ -21,12 +23,11 @@ _OF_KERAS_2 = (
 class Keras3Wrapper(Keras3Attributes):
     """The API of the final class, for a Keras 3 optimizer.
 
-    `apply` takes scaled gradients, as `fit` passes them. `apply_gradients` takes unscaled ones, as
-    a Keras 2 loop passes them, unless the loss was scaled with Keras 3's `scale_loss`.
+    `apply` takes scaled gradients. `apply_gradients` applies what it is given, as on Keras 2,
+    unless the step uses a name that only Keras 3 has, as `fit` does; see `step_style`.
     """
 
-    def _note(self, method: str) -> None:
-        self._calls.note(method)
+    _advances_first = False
 
     @do_not_convert
     def scale_loss(self, loss: Any) -> Any:
@@ -38,12 +39,31 @@ class Keras3Wrapper(Keras3Attributes):
         Returns:
           The product: float64 if the loss is float64, otherwise float32.
         """
-        self._note("scale_loss")
         self._warn_of_uncalled()
         loss = tf.convert_to_tensor(loss)
+        self._calls.refuse_scaled(loss)
+        self._calls.note(Call.SCALE_LOSS, by_keras=called_by_keras())
         if loss.dtype not in (tf.float32, tf.float64):
             loss = tf.cast(loss, tf.float32)
-        return scaling.scale_loss(report_loss(self, loss), self._state)
+        scaled = scaling.scale_loss(report_loss(self, loss), self._state)
+        self._calls.note_scaled(Call.SCALE_LOSS, scaled)
+        return scaled
+
+    @do_not_convert
+    def get_scaled_loss(self, loss: Any) -> Any:
+        """Returns the loss multiplied by the loss scale.
+
+        Args:
+          loss: a float tensor, or a callable that returns one.
+
+        Returns:
+          The product, in the dtype of the loss. If `loss` is a callable, the result is a callable
+          that reads the loss scale when it is called.
+        """
+        scaled = super().get_scaled_loss(loss)
+        if isinstance(scaled, tf.Tensor):
+            self._calls.note_scaled(Call.GET_SCALED_LOSS, scaled)
+        return scaled
 
     def _warn_of_uncalled(self) -> None:
         """Logs what a step of `fit` leaves out; looks for it at the first loss only."""
@@ -79,21 +99,57 @@ class Keras3Wrapper(Keras3Attributes):
           var_list: the variables, or a callable that returns them.
           tape: the tape that recorded the loss tensor.
         """
+        return self.apply_gradients(self.compute_gradients(loss, var_list, tape))
+
+    @do_not_convert
+    def compute_gradients(
+        self, loss: Any, var_list: Any, tape: Optional[Any] = None
+    ) -> List[Tuple[Any, Any]]:
+        """Scales the loss, computes the gradients and unscales them.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
+          var_list: the variables, or a callable that returns them.
+          tape: the tape that recorded the loss tensor.
+
+        Returns:
+          Pairs of the unscaled gradient, or None, and the variable.
+        """
+        self._calls.begin()
         tape = scaling.tape_for(loss, tape)
         with tape:
             scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
         variables = list(var_list() if callable(var_list) else var_list)
-        watched = [each if isinstance(each, tf.Variable) else each.value for each in variables]
-        gradients = self.get_unscaled_gradients(tape.gradient(scaled, watched))
-        return self.apply_gradients(zip(gradients, variables))
+        gradients = tape.gradient(scaled, [_watched(variable) for variable in variables])
+        unscaled = self.get_unscaled_gradients(gradients)
+        self._note(Call.COMPUTE)
+        return list(zip(unscaled, variables))
+
+    @do_not_convert
+    def aggregate_gradients(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+        """Sums gradients over the replicas, as a step does before it tests them.
+
+        Args:
+          grads_and_vars: pairs of a gradient, or None, and its variable.
+
+        Returns:
+          The pairs with sums. `apply_gradients` takes them with `skip_gradients_aggregation=True`.
+        """
+        pairs = list(grads_and_vars)
+        gradients = scaling.gradients_of(pairs)
+        if replica_count() == 1 or not gradients:
+            return pairs
+        return scaling.with_gradients(pairs, reduce_sum(gradients))
 
     @do_not_convert
     def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
         """Applies the gradients if all of them are finite on all replicas.
 
+        They are applied as they are, as on Keras 2. Only in a step that uses `scale_loss` or
+        `dynamic_scale`, which Keras 3 alone has, are they divided by the loss scale, as there.
+
         Args:
-          grads_and_vars: pairs of a gradient, or None, and its variable. The gradients must be
-            unscaled, unless the loss was scaled with `scale_loss`.
+          grads_and_vars: pairs of a gradient, or None, and its variable.
           **kwargs: the arguments `name`, `experimental_aggregate_gradients` and
             `skip_gradients_aggregation` of Keras 2.
 
@@ -101,24 +157,27 @@ class Keras3Wrapper(Keras3Attributes):
           The variable that counts the steps.
 
         Raises:
-          RuntimeError: whether the gradients are scaled cannot be determined.
+          RuntimeError: the step uses the methods of both Keras 2 and Keras 3, or the loss was
+            scaled by `scale_loss` of another optimizer; nothing is applied.
           ValueError: every gradient is None, the call is not in a replica context, or the inner
             optimizer does not support gradients that are already summed over the replicas.
         """
         summed_by_caller = self._are_summed(kwargs)
-        scaled = self._calls.applies_scaled()
         pairs = list(grads_and_vars)
-        if pairs:
-            pairs = scaling.as_pairs(pairs, type(self).__name__)
         gradients = [gradient for gradient, _ in pairs]
         variables = [variable for _, variable in pairs]
-        if scaled and not summed_by_caller and all(gradient is not None for gradient in gradients):
-            # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
-            self._note("scale_loss")
-            self.apply(gradients, variables)
+        divides = self._calls.divides(gradients)
+        if pairs:
+            scaling.as_pairs(pairs, type(self).__name__)
+        if not divides:
+            self._apply_all(gradients, variables, summed_by_caller)
+        elif summed_by_caller or any(gradient is None for gradient in gradients):
+            divided = scaling.divide_gradients(gradients, self._state())
+            self._apply_all(divided, variables, summed_by_caller)
         else:
-            unscaled = scaling.divide_gradients(gradients, self._state()) if scaled else gradients
-            self._apply_all(unscaled, variables, summed_by_caller)
+            # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
+            self._note(Call.SCALE_LOSS)
+            self.apply(gradients, variables)
         return self.iterations
 
     @do_not_convert
@@ -179,21 +238,27 @@ class Keras3Wrapper(Keras3Attributes):
             summed = reduce_sum(own)
             if keras_optimizers.keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 pairs, aggregate = scaling.with_gradients(pairs, summed), False
-        step(self, own, pairs, None, aggregate, not summed_by_caller, summed=summed)
+        arguments = StepArguments([variable for _, variable in pairs], aggregate=aggregate)
+        step(self, StepRequest(pairs, own, summed, arguments, not summed_by_caller))
 
     def _counter_of_skipped(self) -> Optional[Any]:
         if self.inner_optimizer.gradient_accumulation_steps:
             return None  # accumulation depends on the count, so a skipped step must not change it
         return self.inner_optimizer.iterations.value
 
-    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> None:
-        inner = self.inner_optimizer
-        if not rest.aggregate:
+    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> None:
+        inner, variables = self.inner_optimizer, arguments.variables
+        if not arguments.aggregate:
             with keras_optimizers.keras_3_is_given_sums(inner):
-                inner.apply(gradients, trainable_variables=rest.variables)
+                inner.apply(gradients, trainable_variables=variables)
         elif gradients and keras_optimizers.overrides(self._family, inner, "apply_gradients"):
             # Keras 3's own class skips such an override. Classes written for Keras 2 have one, and
             # without a wrapper `fit` calls it on Keras 3, too. Keras's own calls `apply`.
-            inner.apply_gradients(list(zip(gradients, rest.variables)))
+            inner.apply_gradients(list(zip(gradients, variables)))
         else:
-            inner.apply(gradients, trainable_variables=rest.variables)
+            inner.apply(gradients, trainable_variables=variables)
+
+
+def _watched(variable: Any) -> Any:
+    """Returns what a tape watches of a variable: Keras 3 keeps TensorFlow's inside."""
+    return variable if isinstance(variable, tf.Variable) else variable.value

@@ -6,10 +6,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import OPTIONS_OF_KERAS_3
+from tf_lossscale._keras.step_style import Call, StepCalls, note_overrides
 from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.keras import called_by_keras
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38
@@ -32,7 +33,8 @@ class _Keras3State(InVariables):
 
     @property
     def current_loss_scale(self) -> Any:
-        return self._optimizer.dynamic_scale.value
+        # Not by the property, which notes that the program reads the scale.
+        return vars(self._optimizer)["dynamic_scale"].value
 
     def __float__(self) -> float:
         return float(self())
@@ -65,12 +67,23 @@ def _stored(name: str, doc: str) -> Any:
     return property(read, write, doc=doc)
 
 
+class _Variables(list):
+    """A list that can also be called, as on Keras 2: `optimizer.variables()`."""
+
+    def __call__(self) -> List[Any]:
+        return list(self)
+
+
 class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps, with its own variables."""
 
     # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
     _is_not_forwarded: Any = staticmethod(lambda name: name.startswith("_"))
     _waiting_weights: Optional[List[Any]] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        note_overrides(cls)
 
     def _set_up(self, inner: Any, state: Any) -> None:
         initial = state.initial_scale
@@ -91,17 +104,19 @@ class Keras3Attributes(LossScaleWrapper):
             shape=(), dtype="float32", initializer="ones", name="dynamic_scale"
         )
         self.dynamic_scale.assign(initial)
+        # Of the instance, until it is built: Keras's warnings about files would otherwise name a
+        # line of ours.
+        self.__dict__["load_own_variables"] = self._load_before_build
         if state.decides:
             self._state = state
             self._track_trackable(state.saved, "loss_scale")
-            # Not methods of the class: Keras's warnings about files would name a line of ours.
             self.__dict__.update(
                 save_own_variables=self._save_with_loss_scale,
                 load_own_variables=self._load_with_loss_scale,
             )
         else:
             self._state = _Keras3State(self, getattr(state, "multiplier", 2.0))
-        self._calls = ScalingCalls()
+        self._calls = StepCalls()
         self._forwards_options = True
 
     def _check(self, initial: float) -> None:
@@ -130,8 +145,14 @@ class Keras3Attributes(LossScaleWrapper):
                 self._family.base.build(self, var_list)
         finally:
             self._forwards_options = True
+        if not self._state.decides:
+            self.__dict__.pop("load_own_variables", None)
         if self._waiting_weights:
-            self.set_weights(self.__dict__.pop("_waiting_weights"))
+            self._set_in_keras_order(self.__dict__.pop("_waiting_weights"))
+
+    @do_not_convert
+    def _note(self, call: Call) -> None:
+        self._calls.note(call)
 
     @property
     def iterations(self) -> Any:
@@ -182,9 +203,40 @@ class Keras3Attributes(LossScaleWrapper):
         """
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
+    def _read_dynamic_scale(self) -> Any:
+        if "dynamic_scale" not in self.__dict__:
+            raise AttributeError("dynamic_scale")  # within the constructor
+        if "_calls" in self.__dict__ and not called_by_keras():
+            self._note(Call.READ_DYNAMIC_SCALE)
+        return self.__dict__["dynamic_scale"]
+
+    def _set_dynamic_scale(self, variable: Any) -> None:
+        self.__dict__["dynamic_scale"] = variable
+
+    dynamic_scale = property(
+        _read_dynamic_scale,
+        _set_dynamic_scale,
+        doc="""The Keras 3 variable that holds the scale: float32, of shape `[]`.
+
+        A step that scales its loss by hand with this name, which Keras 2 does not have, is a step
+        of Keras 3: `apply_gradients` divides its gradients by the scale.
+        """,
+    )
+
+    @property
+    def variables(self) -> Any:
+        """The variables in the order of Keras 2: those of the inner optimizer, `iterations` first.
+
+        Those of the loss scale and of Keras's base class come last. The list can also be called, as
+        a method of Keras 2. Keras itself gets its own order, which its files have.
+        """
+        if called_by_keras():
+            return super().variables  # type: ignore[misc]  # the installed class defines it
+        return _Variables([*self.inner_optimizer.variables, *reversed(self._variables)])
+
     @property
     def weights(self) -> List[Any]:
-        """The variables, under Keras 2's name."""
+        """The list `variables`, under another name of Keras 2."""
         return list(self.variables)
 
     def get_weights(self) -> List[Any]:
@@ -202,20 +254,37 @@ class Keras3Attributes(LossScaleWrapper):
         Raises:
           ValueError: the number or a shape is wrong; then nothing is set.
         """
-        variables = self.variables
-        are_for_slots = len(weights) > len(variables) and not self.built
+        values, own = list(weights), len(self._variables)
+        if not called_by_keras():
+            values = [*reversed(values[-own:]), *values[:-own]]
+        self._set_in_keras_order(values)
+
+    def _set_in_keras_order(self, values: List[Any]) -> None:
+        variables = [*self._variables, *self.inner_optimizer.variables]
+        are_for_slots = len(values) > len(variables) and not self.built
         shapes = [tuple(variable.shape) for variable in variables]
-        given = [np.shape(value) for value in weights]
+        given = [np.shape(value) for value in values]
         if given[: len(shapes)] != shapes or not (are_for_slots or len(given) == len(shapes)):
             raise ValueError(
                 f"set_weights() was given {len(given)} arrays, of shapes {given}, but there are "
                 f"{len(shapes)} variables, with those of the scale, of shapes {shapes}."
             )
-        for variable, value in zip(variables, weights):
+        for variable, value in zip(variables, values):
             variable.assign(value)
         if are_for_slots:
             # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
-            self.__dict__["_waiting_weights"] = [np.array(array) for array in weights]
+            self.__dict__["_waiting_weights"] = [np.array(value) for value in values]
+
+    def _load_before_build(self, store: Any) -> None:
+        """Loads what a file has for an optimizer whose slots do not exist yet.
+
+        Keras's own method loads nothing then, and warns.
+        """
+        expected = len(self._variables) + len(self.inner_optimizer.variables)
+        if len(store.keys()) > expected:
+            self._set_in_keras_order([store[str(index)] for index in range(len(store.keys()))])
+        else:
+            self._family.base.load_own_variables(self, store)
 
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 

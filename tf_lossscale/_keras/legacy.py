@@ -1,23 +1,19 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
+import dataclasses
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import gradients_of, with_gradients
 from tf_lossscale._keras.keras2 import DelegatingWrapper
-from tf_lossscale._keras.steps import StepArguments, step
-from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
+from tf_lossscale._keras.steps import StepArguments, StepRequest, step
+from tf_lossscale._versions import optimizer_v2
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import TrackableReference, called_from_checkpoint
-from tf_lossscale._versions.keras_optimizers import (
-    aggregate_gradients,
-    has_own_aggregation,
-    has_own_transformation,
-    overrides,
-    show_to_keras_session,
-)
-from tf_lossscale._versions.releases import Since
-from tf_lossscale._versions.replicas import already_summed, has_own_sum
+from tf_lossscale._versions.keras_optimizers import overrides, show_to_keras_session
+from tf_lossscale._versions.optimizer_v2 import Sums
+from tf_lossscale._versions.replicas import has_own_sum
 
 
 class OptimizerV2Wrapper(DelegatingWrapper):
@@ -52,7 +48,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
           An operation in a graph; None in eager mode.
         """
         # An override written for TensorFlow 2.3 has no `tape`.
-        kwargs = {"tape": tape} if has(Since.LEGACY_COMPUTES_WITH_TAPE) or tape is not None else {}
+        kwargs = {"tape": tape} if optimizer_v2.COMPUTES_WITH_TAPE or tape is not None else {}
         pairs = self._compute_gradients(loss, var_list=var_list, grad_loss=grad_loss, **kwargs)
         return self.apply_gradients(pairs, name=name)
 
@@ -62,7 +58,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     ) -> List[Tuple[Any, Any]]:
         scaled, tape = self._scaled_on_tape(loss, tape)
         compute = self._optimizer._compute_gradients
-        if has(Since.LEGACY_COMPUTES_WITH_TAPE):
+        if optimizer_v2.COMPUTES_WITH_TAPE:
             return self._unscaled_pairs(compute(scaled, var_list, grad_loss, tape=tape))
         if callable(loss) and not self._clips():
             return self._unscaled_pairs(compute(scaled, var_list, grad_loss))
@@ -78,7 +74,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     def _clips(self) -> Dict[str, Any]:
         """Returns how the inner optimizer would clip the scaled gradients, as it did up to 2.3."""
-        names = () if has(Since.LEGACY_CLIPS_WHEN_APPLIED) else ("clipnorm", "clipvalue")
+        names = () if optimizer_v2.CLIPS_WHEN_APPLIED else ("clipnorm", "clipvalue")
         clips = {name: getattr(self._optimizer, name, None) for name in names}
         return {name: limit for name, limit in clips.items() if limit is not None}
 
@@ -134,45 +130,28 @@ class OptimizerV2Wrapper(DelegatingWrapper):
           ValueError: every gradient is None, or the call is not in a replica context.
         """
         pairs = self._pairs_with_gradient(grads_and_vars)
-        inner, aggregate = self._optimizer, experimental_aggregate_gradients
-        same_on_replicas, checks_late = replica_count() == 1 or not pairs, True
-        own = gradients_of(pairs)  # not summed, for a loss scale that decides
-        if has(Since.LEGACY_AGGREGATES_FIRST):
-            if aggregate and (not same_on_replicas or has_own_aggregation(self._family, inner)):
-                pairs, same_on_replicas = aggregate_gradients(inner, pairs), True
-            aggregate = False
-        elif not has(Since.LEGACY_ACCEPTS_SUMS) and aggregate and not same_on_replicas:
-            own_sum = has_own_sum(inner, self._family.base)
-            sums = sums_for_replica(pairs)
-            pairs = pairs if own_sum else with_gradients(pairs, sums)
-            return step(self, own, pairs, name, own_sum, summed=sums)
-        elif (
-            has_own_aggregation(self._family, inner)
-            or has_own_transformation(self._family, inner)
-            or overrides(self._family, inner, "apply_gradients")
-        ):
-            pass  # its `apply_gradients` transforms or sums the gradients itself
-        elif not same_on_replicas and aggregate:
-            pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
-        elif not has(Since.LEGACY_ACCEPTS_SUMS) and not same_on_replicas:
-            checks_late = False  # both would replace the same method of the inner optimizer
-        return step(self, own, pairs, name, aggregate, same_on_replicas, checks_late)
+        request = StepRequest(
+            pairs,
+            own=gradients_of(pairs),
+            tested=gradients_of(pairs),
+            arguments=StepArguments(
+                [variable for _, variable in pairs], name, experimental_aggregate_gradients
+            ),
+            same_on_replicas=replica_count() == 1 or not pairs,
+        )
+        return step(self, _SUM_HERE[optimizer_v2.SUMS](self, request))
 
-    def _apply(self, gradients: Sequence[Any], rest: "StepArguments") -> Any:
+    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
         clips = self._clips()
         if "clipnorm" in clips:
-            gradients = [tf.clip_by_norm(each, clips["clipnorm"]) for each in gradients]
+            gradients = [tf.clip_by_norm(gradient, clips["clipnorm"]) for gradient in gradients]
         if "clipvalue" in clips:
-            value = clips["clipvalue"]
-            gradients = [tf.clip_by_value(each, -value, value) for each in gradients]
-        pairs = list(zip(gradients, rest.variables))
-        if not has(Since.LEGACY_ACCEPTS_SUMS):
-            with already_summed([] if rest.aggregate else [self._optimizer]):
-                return self._optimizer.apply_gradients(pairs, rest.name)
-        kwargs: Dict[str, Any] = {"experimental_aggregate_gradients": rest.aggregate}
-        if has(Since.LEGACY_GETS_NAME_BY_KEYWORD):
-            return self._optimizer.apply_gradients(pairs, name=rest.name, **kwargs)
-        return self._optimizer.apply_gradients(pairs, rest.name, **kwargs)
+            limit = clips["clipvalue"]
+            gradients = [tf.clip_by_value(gradient, -limit, limit) for gradient in gradients]
+        pairs = list(zip(gradients, arguments.variables))
+        return optimizer_v2.apply_gradients(
+            self._optimizer, pairs, arguments.name, arguments.aggregate
+        )
 
     @property
     def weights(self) -> List[Any]:
@@ -183,7 +162,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     @property
     def _checkpoint_dependencies(self) -> List[Any]:
-        if has(Since.LEGACY_SAVES_ONE_OBJECT):
+        if optimizer_v2.SAVES_ONE_OBJECT:
             return super()._checkpoint_dependencies
         return [
             TrackableReference(name="base_optimizer", ref=self._optimizer),
@@ -192,7 +171,58 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     def get_slot_names(self) -> List[str]:
         """Returns the names of the slots of the inner optimizer."""
-        is_child = not has(Since.LEGACY_SAVES_ONE_OBJECT)
+        is_child = not optimizer_v2.SAVES_ONE_OBJECT
         if is_child and called_from_checkpoint("get_slot_names", self):
             return []  # the slots are saved with the inner optimizer
         return self._optimizer.get_slot_names()
+
+
+# Which sums over the replicas are made here, before the gradients are tested. The rest is left to
+# the inner optimizer, where the original leaves it.
+
+
+def _sum_before_the_test(wrapper: Any, request: StepRequest) -> StepRequest:
+    if not request.arguments.aggregate:
+        return request
+    arguments = dataclasses.replace(request.arguments, aggregate=False)
+    inner = wrapper._optimizer
+    is_needed = not request.same_on_replicas
+    if is_needed or optimizer_v2.has_own_aggregation(wrapper._family, inner):
+        return _with_sums(inner, request._replace(arguments=arguments))
+    return request._replace(arguments=arguments)
+
+
+def _sum_unless_the_inner_optimizer_must(wrapper: Any, request: StepRequest) -> StepRequest:
+    inner, family = wrapper._optimizer, wrapper._family
+    needs_own = (
+        optimizer_v2.has_own_aggregation(family, inner)
+        or optimizer_v2.has_own_transformation(family, inner)
+        or overrides(family, inner, "apply_gradients")
+    )
+    if needs_own or request.same_on_replicas or not request.arguments.aggregate:
+        return request
+    arguments = dataclasses.replace(request.arguments, aggregate=False)
+    return _with_sums(inner, request._replace(arguments=arguments))
+
+
+def _sum_for_distributed_apply(wrapper: Any, request: StepRequest) -> StepRequest:
+    if request.same_on_replicas or not request.arguments.aggregate:
+        return request
+    sums = sums_for_replica(request.pairs)
+    request = request._replace(tested=sums, same_on_replicas=True)
+    if has_own_sum(wrapper._optimizer, wrapper._family.base):
+        return request  # it gets the gradients of each replica, and sums them itself
+    arguments = dataclasses.replace(request.arguments, aggregate=False)
+    return request._replace(pairs=with_gradients(request.pairs, sums), arguments=arguments)
+
+
+def _with_sums(inner: Any, request: StepRequest) -> StepRequest:
+    pairs = optimizer_v2.aggregate_gradients(inner, request.pairs)
+    return request._replace(pairs=pairs, tested=gradients_of(pairs), same_on_replicas=True)
+
+
+_SUM_HERE = {
+    Sums.BEFORE_THE_TEST: _sum_before_the_test,
+    Sums.IN_APPLY_GRADIENTS: _sum_unless_the_inner_optimizer_must,
+    Sums.IN_DISTRIBUTED_APPLY: _sum_for_distributed_apply,
+}

@@ -13,6 +13,7 @@ from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._keras.arguments import MARK, check_inner, final_loss_scale
 from tf_lossscale._keras.config import from_config, to_config
+from tf_lossscale._keras.step_style import Call
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily
@@ -144,7 +145,7 @@ class LossScaleWrapper:
           The product, in the dtype of the loss. If `loss` is a callable, the result is a callable
           that reads the loss scale when it is called.
         """
-        self._note("get_scaled_loss")
+        self._note(Call.GET_SCALED_LOSS)
         return scale_loss(report_loss(self, loss), self._effective_scale)
 
     @do_not_convert
@@ -155,11 +156,11 @@ class LossScaleWrapper:
           grads: a list of float tensors, `IndexedSlices` (which remain sparse) and None (which
             remains None).
         """
-        self._note("get_unscaled_gradients")
+        self._note(Call.UNSCALE)
         return unscale_gradients(list(grads), self._effective_scale())
 
-    def _note(self, method: str) -> None:
-        """Notes that a loss or gradients are scaled, for wrappers whose next step depends on it."""
+    def _note(self, call: Call) -> None:
+        """Notes a call of this step, for wrappers whose `apply_gradients` depends on it."""
 
     def _effective_scale(self) -> Any:
         """Returns the scale for losses and gradients: a subclass may override the property."""

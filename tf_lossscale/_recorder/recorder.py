@@ -23,6 +23,7 @@ from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
+from tf_lossscale._versions.optimizer_v2 import has_own_aggregation
 from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.watching import unnoticed
 
@@ -171,7 +172,7 @@ def sums_replicas(optimizer: Any) -> bool:
     if family is None:
         return False
     if family.kind == "legacy":
-        return not keras_optimizers.has_own_aggregation(family, inner)
+        return not has_own_aggregation(family, inner)
     methods = ("aggregate_gradients", "_all_reduce_sum_gradients")
     return not keras_optimizers.overrides(family, inner, *methods)
 

@@ -143,6 +143,19 @@ def calling_keras() -> Optional[Any]:
     return None
 
 
+def called_by_keras() -> bool:
+    """Returns whether Keras itself calls a method, or reads a property, of ours that calls this.
+
+    Keras 3 calls some methods under names that programs of Keras 2 use in another sense: its files
+    have the variables of an optimizer in another order. There is no argument that would tell.
+    """
+    for frame, _ in traceback.walk_stack(sys._getframe(1)):
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in ("tf_lossscale", "tensorflow"):  # AutoGraph puts frames between
+            return package in KERAS_PACKAGES
+    return False
+
+
 def is_keras_3(keras: Any) -> bool:
     return hasattr(keras, "Operation")
 

@@ -4,7 +4,7 @@ import importlib
 import itertools
 import sys
 import traceback
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, ContextManager, List, Sequence
 
 from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
@@ -18,33 +18,6 @@ def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
         getattr(cls, name, None) is not getattr(family.base, name, None) or name in vars(optimizer)
         for name in methods
     )
-
-
-def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do."""
-    given = getattr(optimizer, "gradient_aggregator", None)
-    module = getattr(given, "__module__", None) or ""
-    if given is not None and module.split(".")[0] != family.package:
-        return True
-    return overrides(family, optimizer, "_aggregate_gradients", "_transform_unaggregated_gradients")
-
-
-def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them."""
-    given = getattr(optimizer, "gradient_transformers", None)
-    return bool(given) or overrides(family, optimizer, "_transform_gradients")
-
-
-def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
-    """Sums gradients as an `OptimizerV2` of TensorFlow 2.2 or later does when it applies them.
-
-    The methods are private, but optimizers such as Horovod's override them. So they must be called:
-    a sum of our own would leave out what the override does.
-    """
-    if not has(Since.LEGACY_AGGREGATES_PAIRS):
-        variables = [variable for _, variable in pairs]
-        return list(zip(optimizer._aggregate_gradients(pairs), variables))
-    return list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
 
 
 def called_from_compile() -> bool:
@@ -138,7 +111,10 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     gradients of each replica, and assigns them to variables with `overwrite_with_gradient`. With
     any of these, sums would be treated differently.
     """
-    options = ("clipnorm", "clipvalue", *_METHODS["keras3"].options)
+    options = (
+        *("clipnorm", "clipvalue", "global_clipnorm"),
+        *("gradient_accumulation_steps", "loss_scale_factor"),
+    )
     return (
         keras_3_can_be_given_sums(family, optimizer)
         and all(getattr(optimizer, name, None) is None for name in options)
@@ -169,73 +145,6 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
         with tf.init_scope(), backend.name_scope(optimizer.name, caller=optimizer):
             optimizer.build(variables)
         optimizer.built = True
-
-
-class UpdateMethods(NamedTuple):
-    """The methods of one kind of optimizer, and what makes the check necessary."""
-
-    # Takes the strategy and the pairs as they are applied, in a cross-replica context where there
-    # are several replicas.
-    update: str
-    hooks: Tuple[str, ...]  # methods before `update` whose override may change gradients
-    # Arguments of the optimizer that change gradients: finite gradients can have an infinite norm
-    # or sum. (Clipping to a range cannot make them infinite.)
-    options: Tuple[str, ...]
-    decay: Optional[str] = None  # changes the variables before `update`, in a replica context
-    # Takes the gradients and their accumulators in a step that updates no variable, in a replica
-    # context; None if there is no such step.
-    accumulate: Optional[str] = None
-    average: Tuple[str, ...] = ()  # take the variables after `update`, if they are averaged
-    keras_hooks: Tuple[str, ...] = ()  # like `hooks`; overrides by Keras change no gradients
-    always_counts: bool = False  # whether `iterations` is incremented outside `update`
-
-
-_METHODS: Dict[str, UpdateMethods] = {
-    # `OptimizerV2`: TensorFlow 1.15 to 2.10, then `optimizers.legacy` up to tf-keras 2.21.
-    "legacy": UpdateMethods("_distributed_apply", ("apply_gradients",), ("global_clipnorm",)),
-    # Keras 2 from TensorFlow 2.11 on.
-    "new": UpdateMethods(
-        "_distributed_apply_gradients_fn",
-        ("apply_gradients", "_clip_gradients"),
-        ("global_clipnorm",),
-        decay="_apply_weight_decay",
-    ),
-    # Keras 3.0 on.
-    "keras3": UpdateMethods(
-        "_distributed_tf_update_step",
-        (
-            "apply",
-            "apply_gradients",
-            "_backend_apply_gradients",
-            "_clip_gradients",
-            "_filter_empty_gradients",
-        ),
-        ("global_clipnorm", "gradient_accumulation_steps", "loss_scale_factor"),
-        decay="_apply_weight_decay",
-        accumulate="_backend_increment_gradient_accumulators",
-        average=(
-            "_update_model_variables_moving_average",
-            "_overwrite_model_variables_with_average_value",
-        ),
-        keras_hooks=("_all_reduce_sum_gradients", "_backend_update_step"),
-        always_counts=True,
-    ),
-}
-
-
-def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethods]:
-    """Returns the last methods of a step in which finite gradients may become non-finite.
-
-    None if gradients are applied as they are given, or clipped to a range.
-    """
-    methods = _METHODS[family.kind]
-    changes = (
-        overrides(family, optimizer, *methods.hooks)
-        or any(defined_outside(optimizer, name, family.package) for name in methods.keras_hooks)
-        or any(getattr(optimizer, option, None) is not None for option in methods.options)
-        or (family.kind == "legacy" and _legacy_changes(family, optimizer))
-    )
-    return methods if changes else None
 
 
 def defined_outside(optimizer: Any, name: str, *packages: str) -> bool:
@@ -269,11 +178,3 @@ def uncalled_hooks(family: KerasFamily, optimizer: Any) -> List[str]:
         return []  # the oldest kind
     defined = [name for name in _HOOKS if defined_outside(optimizer, name, family.package)]
     return [] if any(hasattr(family.base, name) for name in defined) else defined
-
-
-def _legacy_changes(family: KerasFamily, optimizer: Any) -> bool:
-    if not has(Since.LEGACY_ACCEPTS_SUMS):
-        return False  # the methods for this came with the argument
-    # Since TensorFlow 2.5 the step gets gradients that are already summed.
-    sums = not has(Since.LEGACY_AGGREGATES_FIRST) and has_own_aggregation(family, optimizer)
-    return sums or has_own_transformation(family, optimizer)

@@ -1,7 +1,7 @@
-"""On Keras 3 gradients are unscaled exactly once, or not applied, whichever methods are called.
+"""On Keras 3, `apply_gradients` divides the gradients of a step of Keras 3, and no others.
 
-Each program is a training step in one of the two styles, split as users write them. `expected` is
-the required result: the gradients are scaled, unscaled, or this cannot be determined.
+Each program is a step in one of the two styles, or several, split as users write them. The expected
+result: the last call divides its gradients, leaves them as they are, or raises an error.
 """
 
 import concurrent.futures
@@ -12,30 +12,38 @@ import pytest
 import recorded
 import tensorflow as tf
 
-from tf_lossscale._keras.calls import ScalingCalls
+from tf_lossscale._keras.step_style import Call, StepCalls
 
 pytestmark = pytest.mark.skipif(recorded.TF < (2, 4), reason="only Keras 3 needs it")
 
-K2, K3, UNSCALE = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
-APPLY = "apply_gradients"
+K2, K3, UNSCALE = Call.GET_SCALED_LOSS, Call.SCALE_LOSS, Call.UNSCALE
+READ, COMPUTE = Call.READ_DYNAMIC_SCALE, Call.COMPUTE
+APPLY, APPLY_3, FIT = "apply_gradients", "apply", "the loss of fit"
 
 
 class Program:
     """An optimizer's calls, each eager or in a `tf.function` of its own."""
 
     def __init__(self, *calls: Any) -> None:
-        self.calls = ScalingCalls()
+        self.calls = StepCalls()
         self.functions: Dict[str, Any] = {}
         for call in calls:
             self.call(call)
 
     def call(self, call: Any) -> Any:
-        """Calls a method, or a function of several; returns whether gradients are scaled."""
+        """Calls a method, or a function of several; returns whether the last one divides."""
         if isinstance(call, tuple):
             return self.compiled(*call)
-        return self.calls.applies_scaled() if call == APPLY else self.calls.note(call)
+        if call == APPLY:
+            return self.calls.divides([tf.constant(1.0)])
+        if call == APPLY_3:
+            self.calls.check_apply()
+            return True
+        if call == FIT:
+            return self.calls.note(K3, by_keras=True)
+        return self.calls.note(call)
 
-    def compiled(self, name: str, *methods: str) -> Any:
+    def compiled(self, name: str, *methods: Any) -> Any:
         """Calls the methods in a function called `name`, which is traced the first time only."""
 
         def body(x: Any) -> Any:
@@ -51,55 +59,84 @@ class Program:
         return result[-1]
 
 
-SCALED, NOT_SCALED, UNDETERMINED = True, False, None
+IN_FUNCTION = pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
+
+DIVIDES, LEAVES, REFUSES = True, False, None
 # The calls of some parts of a step, each of them a function.
 GRADIENTS = ("gradients", K2, UNSCALE)
 UPDATE = ("update", APPLY)
 LOSS = ("loss", K2)
-LOSS_3 = ("loss", K3)
+LOSS_3 = ("loss of keras 3", K3)
 UNSCALING = ("unscale", UNSCALE)
-TRAIN_STEP = ("train_step", K3, APPLY)
+TRAIN_STEP = ("train_step", FIT, APPLY)
 
 # Each call is eager, or a function: its name and the calls in it.
 PROGRAMS: Dict[str, Tuple[Optional[bool], List[Any]]] = {
-    "keras 2 step": (NOT_SCALED, [K2, UNSCALE, APPLY]),
-    "keras 3 step": (SCALED, [K3, APPLY]),
-    "keras 2 step, compiled": (NOT_SCALED, [("step", K2, UNSCALE, APPLY)]),
-    "keras 3 step, compiled": (SCALED, [("step", K3, APPLY)]),
-    "micro-batches": (NOT_SCALED, [K2, UNSCALE, K2, UNSCALE, K2, UNSCALE, APPLY]),
-    "two updates after one unscaling": (NOT_SCALED, [K2, UNSCALE, APPLY, APPLY]),
-    "two updates after one scaling": (SCALED, [K3, APPLY, APPLY]),
-    "keras 2 in pieces": (NOT_SCALED, [GRADIENTS, UPDATE]),
-    "keras 2 in smaller pieces": (NOT_SCALED, [LOSS, UNSCALING, UPDATE]),
-    "keras 3 in pieces": (SCALED, [LOSS_3, UPDATE]),
-    "compiled gradients, eager update": (NOT_SCALED, [GRADIENTS, APPLY]),
-    "eager gradients, compiled update": (NOT_SCALED, [K2, UNSCALE, UPDATE]),
-    "eager loss, compiled unscaling": (NOT_SCALED, [K2, UNSCALING, APPLY]),
-    "scaled as in keras 3, unscaled as in keras 2": (NOT_SCALED, [K3, UNSCALE, APPLY]),
-    "fit after an eager loop": (SCALED, [K2, UNSCALE, APPLY, TRAIN_STEP]),
-    "an eager loop after fit": (NOT_SCALED, [TRAIN_STEP, K2, UNSCALE, APPLY]),
-    "eager fit after an eager loop": (SCALED, [K2, UNSCALE, APPLY, K3, APPLY]),
-    "a loop in pieces after fit": (NOT_SCALED, [TRAIN_STEP, GRADIENTS, UPDATE]),
-    "fit after a loop in pieces": (SCALED, [GRADIENTS, UPDATE, TRAIN_STEP]),
-    "never unscaled": (UNDETERMINED, [K2, APPLY]),
-    "never unscaled, in pieces": (UNDETERMINED, [LOSS, UPDATE]),
-    "nothing scaled, nothing unscaled": (UNDETERMINED, [APPLY]),
-    "scaled twice": (UNDETERMINED, [K2, K3, APPLY]),
-    "half of the gradients unscaled": (UNDETERMINED, [K2, UNSCALE, K3, APPLY]),
-    "pieces of both styles": (UNDETERMINED, [GRADIENTS, LOSS_3, UPDATE]),
-    "unscaled in a function, scaled eagerly": (UNDETERMINED, [UNSCALING, K3, APPLY]),
+    "keras 2 step": (LEAVES, [K2, UNSCALE, APPLY]),
+    "keras 3 step": (DIVIDES, [K3, APPLY]),
+    "keras 3 step with apply": (DIVIDES, [K3, APPLY_3]),
+    "keras 2 step, compiled": (LEAVES, [("step", K2, UNSCALE, APPLY)]),
+    "keras 3 step, compiled": (DIVIDES, [("step", K3, APPLY)]),
+    "nothing scaled, nothing unscaled": (LEAVES, [APPLY]),
+    "nothing scaled, compiled": (LEAVES, [UPDATE]),
+    "micro-batches": (LEAVES, [K2, UNSCALE, K2, UNSCALE, K2, UNSCALE, APPLY]),
+    "micro-batches of keras 3": (DIVIDES, [K3, K3, K3, APPLY]),
+    "two updates after one unscaling": (LEAVES, [K2, UNSCALE, APPLY, APPLY]),
+    "a second update belongs to another step": (LEAVES, [K3, APPLY, APPLY]),
+    "unscaled by hand": (LEAVES, [K2, APPLY]),
+    "unscaled by hand, in parts": (LEAVES, [LOSS, UPDATE]),
+    "minimize": (LEAVES, [COMPUTE, APPLY]),
+    "scaled by hand with a name of keras 3": (DIVIDES, [READ, APPLY]),
+    "scaled by hand, with apply": (DIVIDES, [READ, APPLY_3]),
+    "dynamic_scale is read in a step of keras 2": (LEAVES, [READ, K2, UNSCALE, APPLY]),
+    "dynamic_scale is logged in a step of keras 2": (LEAVES, [K2, UNSCALE, READ, APPLY]),
+    "keras 2 in parts": (LEAVES, [GRADIENTS, UPDATE]),
+    "keras 2 in smaller parts": (LEAVES, [LOSS, UNSCALING, UPDATE]),
+    "keras 3 in parts": (DIVIDES, [LOSS_3, UPDATE]),
+    "keras 3 in parts, twice": (DIVIDES, [LOSS_3, UPDATE, LOSS_3, UPDATE]),
+    "keras 3 in parts, with apply": (DIVIDES, [LOSS_3, APPLY_3, LOSS_3, APPLY_3]),
+    "compiled loss of keras 3, eager update": (DIVIDES, [LOSS_3, APPLY, LOSS_3, APPLY]),
+    "compiled gradients, eager update": (LEAVES, [GRADIENTS, APPLY]),
+    "eager gradients, compiled update": (LEAVES, [K2, UNSCALE, UPDATE]),
+    "eager loss, compiled unscaling": (LEAVES, [K2, UNSCALING, APPLY]),
+    "fit after an eager loop": (DIVIDES, [K2, UNSCALE, APPLY, TRAIN_STEP]),
+    "an eager loop after fit": (LEAVES, [TRAIN_STEP, K2, UNSCALE, APPLY]),
+    "a step without scaling after fit": (LEAVES, [TRAIN_STEP, APPLY]),
+    "a step without scaling after eager fit": (LEAVES, [FIT, APPLY, APPLY]),
+    "eager fit after an eager loop": (DIVIDES, [K2, UNSCALE, APPLY, FIT, APPLY]),
+    "eager fit after a validation": (DIVIDES, [K2, FIT, APPLY]),
+    "eager fit after gradients that were only looked at": (DIVIDES, [K2, UNSCALE, FIT, APPLY]),
+    "eager fit after a loop in parts": (DIVIDES, [LOSS, UNSCALING, UPDATE, FIT, APPLY]),
+    "keras 3 after a validation": (DIVIDES, [K2, K3, APPLY]),
+    "a loop in parts after fit": (LEAVES, [TRAIN_STEP, GRADIENTS, UPDATE]),
+    "fit after a loop in parts": (DIVIDES, [GRADIENTS, UPDATE, TRAIN_STEP]),
+    "keras 3 after a loop in parts": (DIVIDES, [LOSS, UNSCALING, UPDATE, K3, APPLY]),
+    "eager unscaling left over, then keras 3": (DIVIDES, [*[K2, UNSCALE, UPDATE] * 2, K3, APPLY]),
+    "scaled as in keras 3, unscaled as in keras 2": (REFUSES, [K3, UNSCALE, APPLY]),
+    "the same with apply": (REFUSES, [K3, UNSCALE, APPLY_3]),
+    "scaled twice": (REFUSES, [K3, K2, APPLY]),
+    "half of the gradients unscaled": (REFUSES, [K2, UNSCALE, K3, APPLY]),
+    "unscaled, then apply": (REFUSES, [K2, UNSCALE, APPLY_3]),
+    "unscaled in a function, then apply": (REFUSES, [GRADIENTS, APPLY_3]),
+    "parts of both styles": (REFUSES, [GRADIENTS, LOSS_3, UPDATE]),
+    "scaled eagerly, unscaled in a function": (REFUSES, [K3, UNSCALING, APPLY]),
+    "a part scales for apply, another step calls nothing": (REFUSES, [LOSS_3, APPLY_3, APPLY]),
+    "a part scales for another part": (REFUSES, [LOSS_3, UPDATE, APPLY]),
+    "left over from a step in parts": (REFUSES, [*[K2, UNSCALE, UPDATE] * 2, READ, APPLY]),
 }
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_gradients_are_unscaled_once_or_not_applied(name: str) -> None:
+def test_gradients_are_divided_in_steps_of_keras_3(name: str) -> None:
     expected, calls = PROGRAMS[name]
     program = Program()
     for call in calls[:-1]:
         program.call(call)
-    if expected is UNDETERMINED:
-        with pytest.raises(RuntimeError, match=r"Keras 2 step.*or a Keras 3 step"):
+    if expected is REFUSES:
+        with pytest.raises(RuntimeError, match=r" (Write|Call|Read) "):
             program.call(calls[-1])
+        # Nothing of a refused step is left.
+        assert not program.calls._here().last
     else:
         assert program.call(calls[-1]) is expected
 
@@ -109,7 +146,9 @@ def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
     unscale: Callable[..., Any] = tf.function(
         lambda x: (program.call(UNSCALE), x * 0.5)[-1], autograph=False
     )
+    program.call(K3)
     unscale(tf.constant(1.0))  # traced here, so that a call of it in `step` leaves no note
+    program.calls.begin()
 
     @tf.function(autograph=False)
     def step(x: Any) -> Any:
@@ -122,72 +161,132 @@ def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
         step(tf.constant(1.0))
 
 
-def test_the_error_of_an_eager_step_states_how_to_fix_it() -> None:
-    """`fit(run_eagerly=True)` next to a loop in compiled parts; the advice in the message works."""
-    program = Program(GRADIENTS, K3)
-    with pytest.raises(RuntimeError, match=r"run it as a tf.function.*run_eagerly.*or delete"):
-        program.call(APPLY)
-    assert program.call(TRAIN_STEP) is SCALED
-    program.functions.pop("gradients")
-    gc.collect()
-    program.call(K3)
-    assert program.call(APPLY) is SCALED
+@IN_FUNCTION
+def test_a_loss_is_not_scaled_twice(in_function: bool) -> None:
+    variable, calls = tf.Variable(8.0), StepCalls()
+
+    def scale() -> None:
+        calls.note(K2)
+        scaled = tf.constant(2.0) * tf.convert_to_tensor(variable)
+        calls.note_scaled(K2, scaled)
+        calls.refuse_scaled(tf.constant(3.0))
+        calls.refuse_scaled(scaled)
+
+    with pytest.raises(RuntimeError, match="scaled twice"):
+        (tf.function(scale, autograph=False) if in_function else scale)()
 
 
-@pytest.mark.parametrize(
-    ("calls", "error"),
-    [
-        ([K2], None),
-        ([K3], None),
-        ([], None),  # scaled by hand with dynamic_scale, as Keras 3 allows
-        ([K2, UNSCALE], "has done so already"),
-        ([GRADIENTS], "has done so already"),
-        ([K2, K3], "scaled twice"),
-    ],
-)
-def test_apply_takes_scaled_gradients_only(calls: List[Any], error: Optional[str]) -> None:
-    program = Program(*calls)
-    if error is None:
-        program.calls.check_apply()
-    else:
-        with pytest.raises(RuntimeError, match=error):
-            program.calls.check_apply()
+class TwoOptimizers:
+    """Two optimizers in one function: the first scales a loss; the second applies gradients."""
+
+    def __init__(self) -> None:
+        self.first, self.second = StepCalls(), StepCalls()
+        self.weights = tf.Variable(1.0), tf.Variable(2.0)
+        self.scale = tf.Variable(8.0)
+
+    def gradients(self, scales: bool = True) -> Any:
+        with tf.GradientTape() as tape:
+            loss = self.weights[0] * self.weights[1]
+            if scales:
+                self.first.note(K3)
+                loss = loss * tf.convert_to_tensor(self.scale)
+                self.first.note_scaled(K3, loss)
+        return tape.gradient(loss, self.weights)
+
+
+@IN_FUNCTION
+@pytest.mark.parametrize("applied_first", [False, True])
+def test_gradients_that_another_optimizer_scaled_are_refused(
+    in_function: bool, applied_first: bool
+) -> None:
+    both = TwoOptimizers()
+
+    def step() -> None:
+        one, two = both.gradients()
+        if applied_first:
+            assert both.first.divides([one])
+        both.second.divides([tf.clip_by_value(two, -1.0, 1.0)])
+
+    with pytest.raises(RuntimeError, match="of another optimizer"):
+        (tf.function(step, autograph=False) if in_function else step)()
+
+
+def test_gradients_that_another_optimizer_scaled_in_a_part_are_refused() -> None:
+    both = TwoOptimizers()
+    gradients = tf.function(both.gradients, autograph=False)
+    one, two = gradients()
+    with pytest.raises(RuntimeError, match="of another optimizer"):
+        both.second.divides([two])
+    gradients()
+    assert both.first.divides([one])
+    with pytest.raises(RuntimeError, match="of another optimizer"):
+        both.second.divides([two])
+
+
+def test_gradients_of_another_loss_in_the_same_function_are_applied() -> None:
+    both = TwoOptimizers()
+
+    @tf.function(autograph=False)
+    def step() -> None:
+        one, _ = both.gradients()
+        assert both.first.divides([one])
+        _, two = both.gradients(scales=False)
+        assert not both.second.divides([two])
+
+    step()
+
+
+def test_a_second_optimizer_may_follow_fit() -> None:
+    """Whose loss is scaled by the first one, in a function or eagerly."""
+    for call in (("train_step", FIT, APPLY), FIT):
+        program = Program()
+        second = StepCalls()
+        program.call(call)
+        if call == FIT:
+            program.call(APPLY)
+        assert not second.divides([tf.constant(1.0)])
+
+
+def test_an_optimizer_of_an_earlier_program_does_not_count() -> None:
+    earlier = Program(K3, LOSS_3)
+    assert not StepCalls().divides([tf.constant(1.0)])
+    assert earlier.functions
 
 
 def test_graphs_are_not_kept_alive() -> None:
     program = Program(("step", K2, UNSCALE, APPLY))
-    assert len(program.calls._places) == 1
+    assert len(program.calls._steps) == 1
     program.functions.clear()
     gc.collect()
-    assert not program.calls._places
+    assert not program.calls._steps
+
+
+def test_calls_do_not_pile_up() -> None:
+    """Where a function applies the gradients, nothing ends an eager step."""
+    program = Program(*[K2, UNSCALE, UPDATE] * 20)
+    assert len(program.calls._here().last) <= 2
 
 
 def test_the_calls_of_each_thread_count_for_itself() -> None:
     """Two threads share an optimizer: one takes Keras 2 steps, the other Keras 3 steps."""
-    calls = ScalingCalls()
+    calls = StepCalls()
     first, second = (concurrent.futures.ThreadPoolExecutor(1) for _ in range(2))
+    gradients = [tf.constant(1.0)]
     with first, second:
         for _ in range(2):
             first.submit(calls.note, K3).result()
             second.submit(calls.note, K2).result()
             second.submit(calls.note, UNSCALE).result()
-            assert first.submit(calls.applies_scaled).result() is True
+            assert first.submit(calls.divides, gradients).result() is True
             first.submit(calls.note, K3).result()
-            assert second.submit(calls.applies_scaled).result() is False
+            assert second.submit(calls.divides, gradients).result() is False
             first.submit(calls.check_apply).result()
 
 
-def test_calls_of_another_thread_count_if_there_are_no_others() -> None:
-    calls = ScalingCalls()
-    calls.note(K2)
-    calls.note(UNSCALE)
+def test_a_loss_that_another_thread_scaled_is_refused() -> None:
+    calls = StepCalls()
+    calls.note(K3)
     with concurrent.futures.ThreadPoolExecutor(1) as other:
-        assert other.submit(calls.applies_scaled).result() is False
-
-
-def test_a_thread_that_left_gradients_scaled_is_refused() -> None:
-    calls = ScalingCalls()
-    with concurrent.futures.ThreadPoolExecutor(1) as other:
-        other.submit(calls.note, K2).result()
-        with pytest.raises(RuntimeError, match="were not unscaled"):
-            other.submit(calls.applies_scaled).result()
+        result = other.submit(calls.divides, [tf.constant(1.0)])
+    with pytest.raises(RuntimeError, match="in another function or thread"):
+        result.result()

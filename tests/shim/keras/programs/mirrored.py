@@ -1,8 +1,8 @@
 """What steps under a strategy add up, clip and refuse: `mirrored.py REPLICAS SUBJECT:MODE...`.
 
 `sums` and `sums-clipped` count how often a step adds the gradients of the replicas up, without and
-with clipping; `norm` makes a step with finite gradients whose norm overflows; `refused` gives the
-error for sums that an optimizer cannot take. Prints JSON. The usual steps are in `replicated.py`.
+with clipping; `refused` gives the error for sums that an optimizer cannot take. Prints JSON. The
+usual steps are in `replicated.py`.
 """
 
 import json
@@ -53,28 +53,6 @@ def count_sums(strategy: Any, subject: Any, mode: str, count: int) -> Dict[str, 
     return {"sums": sums, "weights": scalars(strategy, variable)}
 
 
-def overflow_norm(strategy: Any, subject: Any, mode: str, count: int) -> List[Any]:
-    """The weights after a step that `global_clipnorm` makes NaN, and after one that is finite."""
-    with strategy.scope():
-        variable = recorded.make_variable(subject.kind, 1.0, "v")
-        decay = {} if subject.kind.name == "legacy" else {"weight_decay": 0.5}
-        inner = subject.inner("SGD", learning_rate=2.0**-4, global_clipnorm=1.0, **decay)
-        optimizer = subject.dynamic(inner, 1.0, 1000)
-        if subject.kind.name == "keras3":
-            optimizer.build([variable])
-
-    def replica_step(gradient: Any) -> None:
-        gradients = optimizer.get_unscaled_gradients([gradient * 1.0])
-        optimizer.apply_gradients(zip(gradients, [variable]))
-
-    step = tf.function(lambda gradient: strategy.run(replica_step, args=(gradient,)))
-    found = []
-    for gradient in (1e30, 2.0):
-        step(tf.constant(gradient))
-        found.append([scalars(strategy, variable), *subject.read(optimizer)[1:]])
-    return found
-
-
 def refused(strategy: Any, subject: Any, mode: str, count: int) -> str:
     """The error of an optimizer that is to apply what is added up already, and cannot."""
     with strategy.scope():
@@ -98,7 +76,7 @@ def main() -> None:
     count = int(sys.argv[1])
     strategy = replicas.mirrored(count)
     subjects = {str(each): each for each in recorded.ours()}
-    runs = {"sums": count_sums, "refused": refused, "norm": overflow_norm}
+    runs = {"sums": count_sums, "refused": refused}
     found = {}
     for what in sys.argv[2:]:
         name, mode = what.split(":")

@@ -1,0 +1,458 @@
+"""Decides whether `apply_gradients` on Keras 3 divides its gradients by the loss scale.
+
+That of Keras 2 applies the gradients that it gets, whether the program scaled and unscaled them or
+not. That of Keras 3 divides them, because `fit` passes it gradients of a loss that `scale_loss`
+has multiplied. The gradients look alike. So a step is Keras 2's, unless it uses a name that only
+Keras 3 has: `scale_loss`, `apply` or `dynamic_scale`.
+
+A step is what was called on the optimizer in one *place* since gradients were last applied there.
+Each thread's eager mode is a place, the replicas of a strategy share one, and each outermost
+`tf.function` that is being traced is one. Earlier steps do not count: a program may call `fit`, and
+then apply gradients that it has never scaled.
+
+A step may also consist of parts, each a function of its own. A part that only applies gradients is
+Keras 2's, too, unless `scale_loss` was called in a part that applies nothing. The calls of a part
+are seen only while it is traced, so what was called before the last step may be left over, and some
+programs of several parts and both styles cannot be explained. They get an error.
+"""
+
+import enum
+import functools
+import itertools
+import threading
+import types
+import weakref
+from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence
+
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.graphs import graphs_around
+
+
+class Call(enum.Enum):
+    """What a step may call on an optimizer, or read."""
+
+    SCALE_LOSS = "scale_loss()"  # of Keras 3
+    READ_DYNAMIC_SCALE = "dynamic_scale"  # of Keras 3
+    GET_SCALED_LOSS = "get_scaled_loss()"
+    UNSCALE = "get_unscaled_gradients()"
+    COMPUTE = "compute_gradients()"
+
+
+_OF_KERAS_2 = (Call.GET_SCALED_LOSS, Call.UNSCALE, Call.COMPUTE)
+_UNSCALING = (Call.UNSCALE, Call.COMPUTE)
+
+_ADVICE = (
+    " Write either a step of Keras 2, get_scaled_loss(), get_unscaled_gradients() and "
+    "apply_gradients(); or a step of Keras 3, scale_loss() and apply(gradients, variables)."
+)
+
+_clock = itertools.count(1)
+
+
+class _Step:
+    """The calls on one optimizer in one place since gradients were last applied there."""
+
+    def __init__(self, began: int) -> None:
+        self.began = began
+        # When each was called first and last in this step.
+        self.first: Dict[Call, int] = {}
+        self.last: Dict[Call, int] = {}
+        # When a program last scaled a loss with `scale_loss` here, maybe for an earlier step.
+        self.last_scaled = 0
+        # The operations of this function that multiply a loss, by the call: by name, so that the
+        # optimizer does not keep the graph alive; None for one in a branch or an inner function.
+        self.products: Dict[Call, List[Optional[str]]] = {}
+        # Whether this function unscales gradients of a loss that `scale_loss` may have scaled.
+        self.unscales_for_keras_3 = False
+
+    def note(self, call: Call) -> None:
+        now = next(_clock)
+        self.first.setdefault(call, now)
+        self.last[call] = now
+
+    def forget(self) -> None:
+        self.first.clear()
+        self.last.clear()
+
+    def end(self) -> None:
+        self.forget()
+        self.began = next(_clock)
+
+    def has(self, *calls: Call) -> bool:
+        return any(call in self.last for call in calls)
+
+    def has_after(self, moment: int, *calls: Call) -> bool:
+        return any(self.last.get(call, 0) > moment for call in calls)
+
+    def has_before(self, moment: int, *calls: Call) -> bool:
+        return any(self.first.get(call, moment) < moment for call in calls)
+
+
+_all: "weakref.WeakSet[StepCalls]" = weakref.WeakSet()
+
+
+class StepCalls:
+    """The calls on one optimizer in the steps that have not applied their gradients yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._created = next(_clock)
+        # By the thread, or by the outermost graph of a function that is being traced.
+        self._steps: MutableMapping[Any, _Step] = weakref.WeakKeyDictionary()
+        self._of_replicas = _Step(self._created)  # their threads end with each eager step
+        # The places of steps that applied gradients of a loss that was scaled elsewhere: by a call
+        # of `apply`, or by `apply_gradients`, which divided them.
+        self._applied_apart = False
+        self._divided_apart: weakref.WeakSet[Any] = weakref.WeakSet()
+        # Whether a function only applies gradients, so that calls elsewhere were parts of a step.
+        self._ends_in_function = False
+        self._scaled_eagerly: Callable[[], Any] = _nothing  # a weak reference
+        _all.add(self)
+
+    def note(self, call: Call, by_keras: bool = False) -> None:
+        """Notes a call in the current place; `by_keras`: in the step of `fit`."""
+        here = self._here()
+        if by_keras:
+            here.forget()  # what was called before, such as by a validation, is no part of `fit`
+        here.note(call)
+        if call is Call.SCALE_LOSS and not by_keras:
+            here.last_scaled = here.last[call]
+        if call is Call.UNSCALE and isinstance(self._place(), tf.Graph):
+            here.unscales_for_keras_3 = self._is_scaled_elsewhere(here)
+
+    def note_scaled(self, call: Call, scaled: Any) -> None:
+        """Notes the scaled loss, a tensor, that a call of this step returned."""
+        place = self._place()
+        if isinstance(place, tf.Graph):
+            is_followed = getattr(scaled, "graph", None) is place
+            products = self._here().products.setdefault(call, [])
+            products.append(scaled.op.name if is_followed else None)
+        elif call is Call.GET_SCALED_LOSS and tf.executing_eagerly():
+            self._scaled_eagerly = weakref.ref(scaled)
+
+    def refuse_scaled(self, loss: Any) -> None:
+        """Raises a RuntimeError if `get_scaled_loss` has scaled a loss already."""
+        here, place = self._here(), self._place()
+        if not here.has(Call.GET_SCALED_LOSS):
+            return
+        is_scaled = loss is self._scaled_eagerly()
+        if isinstance(place, tf.Graph):
+            products = here.products.get(Call.GET_SCALED_LOSS, [])
+            is_scaled = None not in products and _depend_on([loss], place, products)
+        if is_scaled:
+            here.forget()
+            raise RuntimeError(
+                "The loss was scaled twice, by get_scaled_loss() and by scale_loss()." + _ADVICE
+            )
+
+    def begin(self) -> None:
+        """Begins a step: what was called before in this place belongs to no step."""
+        self._here().forget()
+
+    def divides(self, gradients: Sequence[Any]) -> bool:
+        """Ends a step with `apply_gradients`; returns whether it has to divide the gradients.
+
+        Raises:
+          RuntimeError: neither Keras explains the step. Nothing may be applied then.
+        """
+        here = self._here()
+        try:
+            return self._divides(here, gradients)
+        finally:
+            self._end(here)
+
+    def check_apply(self) -> None:
+        """Ends a step with Keras 3's `apply`.
+
+        Raises:
+          RuntimeError: the gradients may be unscaled already. Nothing may be applied then.
+        """
+        here = self._here()
+        try:
+            self._check_apply(here)
+        finally:
+            self._end(here)
+
+    def _end(self, here: _Step) -> None:
+        place = self._place()
+        if isinstance(place, tf.Graph) and not here.last:
+            self._ends_in_function = True
+            eager = self._step_in(_thread())
+            if eager is not None:
+                eager.forget()  # they were parts of this step
+        here.end()
+
+    def _divides(self, here: _Step, gradients: Sequence[Any]) -> bool:
+        if here.has(Call.SCALE_LOSS):
+            self._refuse_both_styles(here)
+            return True
+        if here.has(*_OF_KERAS_2):
+            self._refuse_left_over(here)
+            return False
+        if here.has(Call.READ_DYNAMIC_SCALE):
+            return True
+        self._refuse_loss_of_another(here, gradients)
+        if not self._is_scaled_elsewhere(here):
+            return False
+        self._refuse_unknown_parts(here)
+        self._use_loss_of_another_place(here)
+        return True
+
+    def _check_apply(self, here: _Step) -> None:
+        if here.has(Call.SCALE_LOSS):
+            self._refuse_both_styles(here)
+            return
+        if here.last:
+            is_unscaled = here.has(*_UNSCALING)
+        else:
+            is_unscaled = self._is_unscaled_elsewhere(here) and not self._is_scaled_elsewhere(here)
+        if is_unscaled:
+            raise RuntimeError(
+                "apply() divides gradients by the loss scale, but get_unscaled_gradients() has "
+                "done so already. Call apply_gradients(zip(gradients, variables))." + _ADVICE
+            )
+        if not here.last:
+            self._applied_apart = True
+            self._use_loss_of_another_place(here)
+
+    def _use_loss_of_another_place(self, here: _Step) -> None:
+        here.last_scaled = next(_clock)
+        place = self._place()
+        if place is not None:
+            self._divided_apart.add(place)
+
+    def _refuse_both_styles(self, here: _Step) -> None:
+        """Raises an error where a loss that `scale_loss` scaled may have met a name of Keras 2."""
+        scaled_at = here.first[Call.SCALE_LOSS]
+        is_mixed = here.has_after(scaled_at, *_OF_KERAS_2)
+        # Gradients that were unscaled before are those of a step that ended in a function.
+        is_mixed |= here.has_before(scaled_at, *_UNSCALING) and not self._ends_in_function
+        if is_mixed:
+            raise RuntimeError(
+                "One step called both scale_loss(), of Keras 3, and get_scaled_loss() or "
+                "get_unscaled_gradients(), of Keras 2, so it is not known whether its gradients "
+                "are scaled." + _ADVICE
+            )
+        graphs = _functions()
+        for owner, step in self._functions_elsewhere(here):
+            if step.unscales_for_keras_3 and (not graphs or _calls(graphs, owner)):
+                raise RuntimeError(
+                    "The loss was scaled by scale_loss(), but its gradients may have been unscaled "
+                    f"in the tf.function {owner.name!r}, which calls get_unscaled_gradients()."
+                    + _ADVICE
+                )
+
+    def _refuse_left_over(self, here: _Step) -> None:
+        """Raises an error for a step that may only read `dynamic_scale`.
+
+        Its other calls may be those of an earlier step, which ended in a function.
+        """
+        last = max(here.last, key=lambda call: here.last[call])
+        if last is Call.READ_DYNAMIC_SCALE and self._ends_in_function and not _functions():
+            raise RuntimeError(
+                "apply_gradients() cannot tell whether its gradients are scaled: dynamic_scale was "
+                "read after get_scaled_loss() or get_unscaled_gradients(), which may have been "
+                "called for an earlier step. Read loss_scale instead of dynamic_scale." + _ADVICE
+            )
+
+    def _refuse_unknown_parts(self, here: _Step) -> None:
+        """Raises an error if it is unknown which steps apply gradients that another part scaled."""
+        place = self._place()
+        is_known = not (
+            self._applied_apart
+            or any(other is not place for other in self._divided_apart)
+            or self._is_unscaled_elsewhere(here)
+            or self._is_scaled_in_another_thread()
+        )
+        if not is_known:
+            raise RuntimeError(
+                "apply_gradients() cannot tell whether its gradients are scaled: scale_loss() was "
+                "called in another function or thread, and not all steps apply such gradients "
+                "here. Call apply(gradients, variables) for scaled gradients, or call "
+                "get_scaled_loss() instead of scale_loss()." + _ADVICE
+            )
+
+    def _refuse_loss_of_another(self, here: _Step, gradients: Sequence[Any]) -> None:
+        """Raises an error if another optimizer's `scale_loss` may have scaled the gradients."""
+        place = self._place()
+        for other in list(_all):
+            if other is not self and other._may_have_scaled(gradients, place, here):
+                raise RuntimeError(
+                    "apply_gradients() cannot tell whether its gradients are scaled: the loss was "
+                    "scaled by scale_loss() of another optimizer. Scale it with get_scaled_loss() "
+                    "of one optimizer, unscale all gradients with get_unscaled_gradients() of the "
+                    "same one, and pass them to apply_gradients() of each." + _ADVICE
+                )
+
+    def _may_have_scaled(self, gradients: Sequence[Any], place: Any, step: _Step) -> bool:
+        """Whether `scale_loss` of this optimizer may have scaled gradients of another one's step.
+
+        Args:
+          gradients: what the other one applies.
+          place: where it applies them; None for the replicas.
+          step: its step.
+        """
+        mine = self._of_replicas if place is None else self._step_in(place)
+        if mine is not None and mine.last_scaled > step.began:
+            products = mine.products.get(Call.SCALE_LOSS, [])
+            if not isinstance(place, tf.Graph) or _depend_on(gradients, place, products):
+                return True
+        graphs = _functions()
+        return any(
+            part.has(Call.SCALE_LOSS)
+            and part.last_scaled > step.began
+            and (not graphs or _calls(graphs, owner))
+            for owner, part in self._functions_elsewhere(mine)
+        )
+
+    def _is_scaled_elsewhere(self, here: _Step) -> bool:
+        return any(step.has(Call.SCALE_LOSS) for step in self._elsewhere(here))
+
+    def _is_unscaled_elsewhere(self, here: _Step) -> bool:
+        return any(step.has(*_UNSCALING) for step in self._elsewhere(here))
+
+    def _is_scaled_in_another_thread(self) -> bool:
+        if self._place() is None:
+            return False  # a strategy runs the replicas of an eager step in threads of its own
+        return any(
+            step.has(Call.SCALE_LOSS)
+            for owner, step in self._snapshot()
+            if isinstance(owner, threading.Thread) and owner is not _thread()
+        )
+
+    def _elsewhere(self, here: _Step) -> List[_Step]:
+        steps = [step for _, step in self._snapshot()]
+        return [step for step in (self._of_replicas, *steps) if step is not here]
+
+    def _functions_elsewhere(self, here: Optional[_Step]) -> List[Any]:
+        return [
+            (owner, step)
+            for owner, step in self._snapshot()
+            if isinstance(owner, tf.Graph) and step is not here
+        ]
+
+    def _snapshot(self) -> List[Any]:
+        with self._lock:
+            return list(self._steps.items())
+
+    def _step_in(self, place: Any) -> Optional[_Step]:
+        with self._lock:
+            return self._steps.get(place)
+
+    def _place(self) -> Optional[Any]:
+        """Returns the thread or the graph that is the current place; None for the replicas."""
+        graphs = _functions()
+        if graphs:
+            return graphs[-1]
+        is_replica = tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
+        return None if is_replica else _thread()
+
+    def _here(self) -> _Step:
+        place = self._place()
+        if place is None:
+            return self._of_replicas
+        # All that happened in a graph belongs to it; a thread may be older than the optimizer.
+        began = 0 if isinstance(place, tf.Graph) else self._created
+        with self._lock:
+            return self._steps.setdefault(place, _Step(began))
+
+
+def _nothing() -> None:
+    """Stands for a weak reference whose object is gone."""
+
+
+def _thread() -> threading.Thread:
+    return threading.current_thread()
+
+
+def _functions() -> List[Any]:
+    """Returns the graphs of the functions being traced, innermost first; none in eager mode."""
+    return [graph for graph in graphs_around() if graph.building_function]
+
+
+def _calls(graphs: List[Any], function: Any) -> bool:
+    """Returns whether one of `graphs`, which may be unfinished, calls `function`."""
+    return any(
+        function.name in definition.signature.name
+        for graph in graphs
+        for definition in graph.as_graph_def().library.function
+    )
+
+
+def _depend_on(tensors: Sequence[Any], place: Any, products: Sequence[Optional[str]]) -> bool:
+    """Returns whether a tensor may come from one of the operations `products`, or its gradient.
+
+    Args:
+      tensors: tensors, `IndexedSlices`, None, or what converts to a tensor.
+      place: the outermost graph of the function that is being traced.
+      products: names of operations in `place` that multiply a loss by its scale; None for one
+        elsewhere, whose way cannot be followed.
+    """
+    if None in products:
+        return True
+    operations = [place.get_operation_by_name(name) for name in products]
+    # The gradient of a product depends on the other factor: here on the scale, which is read for
+    # each product anew.
+    origins = {*operations, *(product.inputs[1].op for product in operations)}
+    waiting = [part for tensor in tensors for part in _symbolic(tensor)]
+    seen = set()
+    while waiting:
+        operation = waiting.pop().op
+        if operation in seen:
+            continue
+        seen.add(operation)
+        if operation in origins:
+            return True
+        waiting.extend(operation.inputs)
+    return False
+
+
+def _symbolic(tensor: Any) -> List[Any]:
+    """Returns the tensors of the graph that a gradient consists of."""
+    part = tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor
+    return [part] if isinstance(part, tf.Tensor) and hasattr(part, "graph") else []
+
+
+# A program may replace these methods without `super` (the maintainers of Keras recommended it for
+# scales below 1: tensorflow/tensorflow#38357). What a step calls counts, not what runs then.
+_NOTED = {
+    "scale_loss": Call.SCALE_LOSS,
+    "get_scaled_loss": Call.GET_SCALED_LOSS,
+    "get_unscaled_gradients": Call.UNSCALE,
+}
+
+
+def note_overrides(cls: Any) -> None:
+    """Makes a user's class note the calls of its own versions of the scaling methods."""
+    for name, call in _NOTED.items():
+        owner = next((base for base in cls.__mro__ if name in vars(base)), None)
+        method = None if owner is None else vars(owner)[name]
+        is_noted = hasattr(method, "_notes_calls") or _is_our(owner)
+        if is_noted or not isinstance(method, types.FunctionType):
+            continue
+        # The class of a mixin is not ours to change.
+        inherited = None if owner is cls else cls
+        setattr(cls, name, _noting(name, method, call, inherited))
+
+
+def _is_our(owner: Any) -> bool:
+    return owner is None or owner.__module__.startswith("tf_lossscale.")
+
+
+def _noting(
+    name: str, method: Callable[..., Any], call: Call, inherited: Optional[Any]
+) -> Callable[..., Any]:
+    """Returns `method`, which also notes the call.
+
+    AutoGraph may convert the result: otherwise, it would no longer convert the method.
+    """
+
+    @functools.wraps(method)
+    def noting(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._note(call)
+        if inherited is None:
+            return method(self, *args, **kwargs)
+        return getattr(super(inherited, self), name)(*args, **kwargs)
+
+    noting._notes_calls = True  # type: ignore[attr-defined]
+    return noting
