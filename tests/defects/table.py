@@ -45,7 +45,7 @@ SHIM = r"""
 
     # shim/workers/test_asynchronous.py::test_threads_share_an_optimizer
     - return branch_of_state(changes, change, lambda: add(good_steps, 1))
-    + return assign_all((scale, where(changes, where(finite, if_finite(read(scale) * multiplier, read(scale)), read(scale) / multiplier), read(scale))))
+    + return assign_all((scale, where(finite, read(scale), read(scale) / multiplier)))
 
     # shim/keras/test_step_style.py
     - if here.has(Call.READ_DYNAMIC_SCALE):

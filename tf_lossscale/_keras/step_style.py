@@ -76,6 +76,7 @@ class _Step:
 
     def end(self) -> None:
         self.forget()
+        self.unscales_for_keras_3 = False
         self.began = next(_clock)
 
     def has(self, *calls: Call) -> bool:
@@ -118,7 +119,8 @@ class StepCalls:
         if call is Call.SCALE_LOSS and not by_keras:
             here.last_scaled = here.last[call]
         if call is Call.UNSCALE and isinstance(self._place(), tf.Graph):
-            here.unscales_for_keras_3 = self._is_scaled_elsewhere(here)
+            is_of_keras_2 = here.has(Call.GET_SCALED_LOSS)
+            here.unscales_for_keras_3 = not is_of_keras_2 and self._is_scaled_elsewhere(here)
 
     def note_scaled(self, call: Call, scaled: Any) -> None:
         """Notes the scaled loss, a tensor, that a call of this step returned."""

@@ -112,6 +112,10 @@ PROGRAMS: Dict[str, Tuple[Optional[bool], List[Any]]] = {
     "fit after a loop in parts": (DIVIDES, [GRADIENTS, UPDATE, TRAIN_STEP]),
     "keras 3 after a loop in parts": (DIVIDES, [LOSS, UNSCALING, UPDATE, K3, APPLY]),
     "eager unscaling left over, then keras 3": (DIVIDES, [*[K2, UNSCALE, UPDATE] * 2, K3, APPLY]),
+    "steps of keras 2 in functions beside keras 3 in parts": (
+        DIVIDES,
+        [LOSS_3, APPLY_3, ("step", K2, UNSCALE, APPLY), K3, APPLY],
+    ),
     "scaled as in keras 3, unscaled as in keras 2": (REFUSES, [K3, UNSCALE, APPLY]),
     "the same with apply": (REFUSES, [K3, UNSCALE, APPLY_3]),
     "scaled twice": (REFUSES, [K3, K2, APPLY]),
