@@ -4,7 +4,8 @@ The obvious test, `reduce_all(is_finite(g))`, writes a bool for every element an
 sum reads each gradient once and writes nothing, and infinities and NaN never sum to a finite value.
 So sums are tested first, over several gradients at once where that is faster. A sum that is not
 finite proves nothing, because finite numbers can overflow: only then are the elements tested, in a
-branch that other steps do not run. The one special case is float16 on CPUs. XLA can compile all.
+branch that other steps do not run. Where sums are slower, the elements are tested at once: float16
+on CPUs, and small gradients in a `tf.function`. XLA can compile all.
 """
 
 from typing import Any, Dict, List, Sequence, Tuple
@@ -46,15 +47,25 @@ def all_finite(gradients: Sequence[Any]) -> Any:
             )
     if not values:
         return tf.constant(True)
-    # CPUs add float16 in software, which is up to five times slower than to test each element.
-    slow = [value for value in values if value.dtype == tf.float16]
-    if slow and tf.config.experimental.list_physical_devices("GPU"):
-        slow = []
-    quick = [value for value in values if value.dtype != tf.float16] if slow else values
+    by_elements = [value for value in values if _is_tested_by_elements(value)]
+    by_sums = [value for value in values if not _is_tested_by_elements(value)]
     # In its own scope, so that names outside it, some of which are checkpoint keys, do not change.
     with tf1.name_scope(None, "all_finite"):
-        answers = [ask(some) for ask, some in ((_by_elements, slow), (_by_sums, quick)) if some]
-        return answers[0] if len(answers) == 1 else tf.logical_and(*answers)
+        if not by_sums:
+            return _by_elements(by_elements)
+        if not by_elements:
+            return _by_sums(by_sums)
+        return tf.logical_and(_by_elements(by_elements), _by_sums(by_sums))
+
+
+def _is_tested_by_elements(value: Any) -> bool:
+    """Whether a test of each element takes less time than a sum."""
+    if value.dtype == tf.float16:
+        # CPUs add float16 in software, which is up to five times slower.
+        return not tf.config.experimental.list_physical_devices("GPU")
+    # In a function, the branch for sums that are not finite costs more than these elements.
+    in_function = not tf.executing_eagerly() and tf1.get_default_graph().building_function
+    return in_function and _is_small(value)
 
 
 def _by_elements(values: Sequence[Any]) -> Any:
