@@ -176,8 +176,9 @@ class Keras3Wrapper(Keras3Attributes):
             self._apply_all(divided, variables, summed_by_caller)
         else:
             # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
-            self._note(Call.SCALE_LOSS)
+            self._calls.pass_on()
             self.apply(gradients, variables)
+            self._calls.begin()  # for an override that does not call ours
         return self.iterations
 
     @do_not_convert

@@ -147,6 +147,10 @@ class StepCalls:
                 "The loss was scaled twice, by get_scaled_loss() and by scale_loss()." + _ADVICE
             )
 
+    def pass_on(self) -> None:
+        """Notes that `apply` gets the gradients of the step that `apply_gradients` has ended."""
+        self._here().note(Call.SCALE_LOSS)
+
     def begin(self) -> None:
         """Begins a step: what was called before in this place belongs to no step."""
         self._here().forget()

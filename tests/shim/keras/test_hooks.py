@@ -325,7 +325,10 @@ def rows_after_changes(subject: Any, where: str, in_function: bool) -> List[Any]
     for value in (2.0, float("inf"), 2.0):
         factor.assign(value)
         run()
-        rows.append((recorded.number(variable), *subject.read(optimizer)))
+        state = subject.read(optimizer)
+        # Up to Keras 3.7, Keras's class counts in a variable that it does not return.
+        seen = state[:-1] if kind.name == "keras3" else state
+        rows.append((recorded.number(variable), *seen))
     return rows
 
 
