@@ -12,13 +12,22 @@ import platform
 import random
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-__all__ = ["Report", "median_times", "one_thread", "processor_times", "quiet"]
+__all__ = [
+    "Report",
+    "Times",
+    "added",
+    "median_times",
+    "one_thread",
+    "processor_times",
+    "quiet",
+]
 
 REPETITIONS = 31
 WARM_UP = 4
-INSTANCES = 3
+INSTANCES = 6
+RESAMPLES = 1000
 
 
 def quiet() -> None:
@@ -61,16 +70,58 @@ def one_thread(tf: Any) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
+class Times(NamedTuple):
+    """The CPU time of a call of one variant: the median of each of its instances, in seconds."""
+
+    medians: List[float]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.medians) / len(self.medians)
+
+
+def added(times: Dict[str, Times]) -> Dict[str, Any]:
+    """Returns what a report says of the variants `bare`, `original` and `ours`.
+
+    Args:
+      times: the result of `processor_times`.
+
+    Returns:
+      The whole step of each, in seconds; the ratio of what ours adds to the bare step to what the
+      original adds; and the range that holds the ratio with a probability of 95 %, as far as the
+      instances show it: the medians are drawn again from themselves (a bootstrap).
+    """
+
+    def ratio(means: Dict[str, float]) -> float:
+        by_original = means["original"] - means["bare"]
+        return (means["ours"] - means["bare"]) / by_original if by_original > 0 else float("inf")
+
+    def drawn(medians: List[float]) -> float:
+        return sum(chance.choices(medians, k=len(medians))) / len(medians)
+
+    chance = random.Random(1)
+    draws = sorted(
+        ratio({name: drawn(each.medians) for name, each in times.items()}) for _ in range(RESAMPLES)
+    )
+    whole = {f"{name}_s": each.mean for name, each in times.items()}
+    low, high = draws[RESAMPLES // 40], draws[-RESAMPLES // 40]
+    return dict(
+        whole,
+        added_by_ours_over_original=ratio({name: each.mean for name, each in times.items()}),
+        between=f"{low:.2f} and {high:.2f}",
+    )
+
+
 def processor_times(
     makers: Dict[str, Callable[[], Callable[[], Any]]],
     repetitions: int = REPETITIONS,
     count: int = INSTANCES,
-) -> Dict[str, float]:
-    """Returns the CPU time of a call of each variant, in seconds, to measure small differences.
+) -> Dict[str, Times]:
+    """Returns the CPU time of a call of each variant, to measure small differences.
 
     The position of the variables in memory makes a variant up to 5 % faster or slower. So several
-    instances of each variant are created, in random order, and the result is the mean of their
-    medians. Other programs on the machine hardly affect the CPU time.
+    instances of each variant are created, in random order, and take turns. Other programs on the
+    machine hardly affect the CPU time.
 
     Args:
       makers: by name, functions that create an instance of a variant, which is called like the
@@ -93,9 +144,9 @@ def processor_times(
             start = time.process_time()
             instances[index][1]()
             taken[index].append(time.process_time() - start)
-    times = dict.fromkeys(makers, 0.0)
+    times: Dict[str, Times] = {name: Times([]) for name in makers}
     for (name, _), each in zip(instances, taken):
-        times[name] += sorted(each)[len(each) // 2] / count
+        times[name].medians.append(sorted(each)[len(each) // 2])
     return times
 
 

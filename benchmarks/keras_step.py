@@ -99,15 +99,7 @@ def main():
                 for mode in ("function", "eager"):
                     for style, makers in ways_of(kind, count, size, mode == "function"):
                         times = harness.processor_times(makers, report.repetitions)
-                        ours = times["ours"] - times["bare"]
-                        original = times["original"] - times["bare"]
-                        report.add(
-                            f"{kind.name} {style} {mode} {case}",
-                            bare_s=times["bare"],
-                            original_s=times["original"],
-                            ours_s=times["ours"],
-                            added_by_ours_over_original=ours / original,
-                        )
+                        report.add(f"{kind.name} {style} {mode} {case}", **harness.added(times))
     report.finish()
 
 

@@ -57,13 +57,14 @@ def main():
                 max(report.repetitions, FEWEST_CALLS),
                 instances,
             )
-            without = (times["plain"] + times["again"]) / 2
+            plain_s, again_s = times["plain"].mean, times["again"].mean
+            without, monitored_s = (plain_s + again_s) / 2, times["monitored"].mean
             report.add(
                 f"{mode} {case}",
                 plain_s=without,
-                added_s=times["monitored"] - without,
-                monitored_over_plain=times["monitored"] / without,
-                noise=times["again"] / times["plain"],
+                added_s=monitored_s - without,
+                monitored_over_plain=monitored_s / without,
+                noise=again_s / plain_s,
             )
     report.finish()
 

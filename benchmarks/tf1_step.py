@@ -135,14 +135,7 @@ def main():
                     for name, wrap in ways_of(family).items()
                 }
                 times = harness.processor_times(makers, report.repetitions)
-                extra = times["ours"] - times["bare"], times["original"] - times["bare"]
-                report.add(
-                    f"{family} {mode} {case}",
-                    bare_s=times["bare"],
-                    original_s=times["original"],
-                    ours_s=times["ours"],
-                    added_by_ours_over_original=extra[0] / extra[1],
-                )
+                report.add(f"{family} {mode} {case}", **harness.added(times))
         operations = {
             name: (session_step(wrap, 30, 10)[1] - session_step(wrap, 10, 10)[1]) / 20.0
             for name, wrap in ways_of(family).items()
