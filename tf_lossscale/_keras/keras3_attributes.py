@@ -203,25 +203,22 @@ class Keras3Attributes(LossScaleWrapper):
         """
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
-    def _read_dynamic_scale(self) -> Any:
+    @property
+    def dynamic_scale(self) -> Any:
+        """The Keras 3 variable that holds the scale: float32, of shape `[]`.
+
+        A step that scales its loss by hand with this name, which Keras 2 does not have, is a step
+        of Keras 3: `apply_gradients` divides its gradients by the scale.
+        """
         if "dynamic_scale" not in self.__dict__:
             raise AttributeError("dynamic_scale")  # within the constructor
         if "_calls" in self.__dict__ and not called_by_keras():
             self._note(Call.READ_DYNAMIC_SCALE)
         return self.__dict__["dynamic_scale"]
 
-    def _set_dynamic_scale(self, variable: Any) -> None:
+    @dynamic_scale.setter
+    def dynamic_scale(self, variable: Any) -> None:
         self.__dict__["dynamic_scale"] = variable
-
-    dynamic_scale = property(
-        _read_dynamic_scale,
-        _set_dynamic_scale,
-        doc="""The Keras 3 variable that holds the scale: float32, of shape `[]`.
-
-        A step that scales its loss by hand with this name, which Keras 2 does not have, is a step
-        of Keras 3: `apply_gradients` divides its gradients by the scale.
-        """,
-    )
 
     @property
     def variables(self) -> Any:
