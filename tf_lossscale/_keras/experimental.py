@@ -17,7 +17,6 @@ from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._keras import final
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
-from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.releases import Since
 
 if TYPE_CHECKING:
@@ -132,14 +131,6 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
     if arguments.get("dynamic", True):
         _given_away(scale)
     return final.LossScaleOptimizer(optimizer, **arguments)
-
-
-def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
-    """Wraps `optimizer` as the graph rewrite does: up to 2.8 always in the experimental class."""
-    family = keras_family(optimizer)
-    if family is not None and family.installed_experimental is not None:
-        return LossScaleOptimizer(optimizer, loss_scale)
-    return from_loss_scale(optimizer, loss_scale)
 
 
 _has_warned: "weakref.WeakKeyDictionary[Any, bool]" = weakref.WeakKeyDictionary()

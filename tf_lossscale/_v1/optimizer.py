@@ -153,11 +153,10 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
       loss_scale: `"dynamic"`, a number, or a `LossScale`.
 
     Returns:
-      `opt` in a `MixedPrecisionLossScaleOptimizer` or a Keras `LossScaleOptimizer`, which is the
-      experimental one where the installed Keras has it.
+      `opt` in a `MixedPrecisionLossScaleOptimizer`, or in the experimental `LossScaleOptimizer` if
+      it is a Keras optimizer.
 
     Raises:
-      TypeError: `opt` is a Keras optimizer, and `loss_scale` a `LossScale` of a class of yours.
       ValueError: `opt` is neither, or scales the loss already; `loss_scale` is None or cannot be
         interpreted; a mixed precision dtype policy is set.
     """
@@ -209,7 +208,7 @@ def _wrap(opt: Any, loss_scale: Any) -> Any:
             raise ValueError("loss_scale cannot be None. Pass 'dynamic', a number or a LossScale.")
         # Keras is loaded already; our Keras classes are not, and v1 code must not load them.
         module = importlib.import_module("tf_lossscale._keras.experimental")
-        return module.of_graph_rewrite(opt, loss_scale)
+        return module.LossScaleOptimizer(opt, loss_scale)
     raise ValueError(
         '"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but '
         f"got: {opt}"

@@ -111,13 +111,18 @@ def test_the_loss_scale_is_passed_on(v1):
 kinds = pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
 
 
+EXPERIMENTAL = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+# The original wraps Keras optimizers in the experimental class where Keras has it, up to 2.8.
+WRAPS_KERAS = ["original", "ours"] if support.TF_VERSION < (2, 9) else ["ours"]
+
+
 @kinds
 def test_e4_keras_optimizers(kind):
     with support.eager():
         opt = enable(kind.optimizers.SGD(0.5), 8)
         assert isinstance(opt, tfls.keras.mixed_precision.LossScaleOptimizer)
-        experimental = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-        assert isinstance(opt, experimental) is (support.TF_VERSION < (2, 9))  # as the original
+        assert isinstance(opt, EXPERIMENTAL)
+        assert type(opt) is type(EXPERIMENTAL(kind.optimizers.SGD(0.5), 8))
         assert float(opt.loss_scale) == 8.0
         assert option()
         # E3
@@ -125,6 +130,69 @@ def test_e4_keras_optimizers(kind):
             enable(opt)
         with pytest.raises(ValueError, match="cannot be None"):
             enable(kind.optimizers.SGD(0.5), None)
+
+
+def scaled_by_class(opt, experimental, factor):
+    """The scaled loss and the weight of a step that only scales for the experimental class.
+
+    The code that trained BERT in tensorflow/models of 2020 tests the class like this.
+    """
+    weight = tf.compat.v2.Variable(1.0)
+    scales = isinstance(opt, experimental)
+    with tf.GradientTape() as tape:
+        loss = factor * weight
+        if scales:
+            loss = opt.get_scaled_loss(loss)
+    gradients = tape.gradient(loss, [weight])
+    if scales:
+        gradients = opt.get_unscaled_gradients(gradients)
+    opt.apply_gradients(zip(gradients, [weight]))
+    return float(loss), float(weight.numpy())
+
+
+LOSS_SCALES = {
+    "dynamic": (lambda scales: "dynamic", 2.0**15),
+    "number": (lambda scales: 8.0, 8.0),
+    "object": (lambda scales: scales.DynamicLossScale(4, 1), 4.0),
+}
+
+
+@pytest.mark.parametrize("loss_scale", list(LOSS_SCALES))
+@pytest.mark.parametrize("whose", WRAPS_KERAS)
+@kinds
+def test_a_program_that_tests_the_experimental_class(kind, whose, loss_scale):
+    owner, mixed_precision = (tfls, tfls) if whose == "ours" else (tf, kind)
+    scales = owner.compat.v1.train.experimental
+    experimental = mixed_precision.keras.mixed_precision.experimental.LossScaleOptimizer
+    make, first = LOSS_SCALES[loss_scale]
+    with support.eager():
+        inner = kind.optimizers.SGD(0.5)
+        opt = scales.enable_mixed_precision_graph_rewrite(inner, make(scales))
+        assert scaled_by_class(opt, experimental, 1.0) == (first, 0.5)
+
+
+@pytest.mark.parametrize("whose", ["original", "ours"] if support.TF_VERSION < (2, 4) else ["ours"])
+@kinds
+def test_every_loss_scale_is_used(kind, whose):
+    """Other multipliers than 2, and classes of a program, which the original took up to 2.3."""
+    owner = tfls if whose == "ours" else tf
+    scales = owner.compat.v1.train.experimental
+    with support.eager():
+        opt = scales.enable_mixed_precision_graph_rewrite(
+            kind.optimizers.SGD(0.5), scales.DynamicLossScale(16, 1, 4)
+        )
+        weight = recorded.make_variable(kind, 1.0, "v")
+        for factor, expected in ((1.0, 64.0), (float("inf"), 16.0)):
+            gradients = opt.get_unscaled_gradients([opt.get_scaled_loss(tf.constant(factor))])
+            opt.apply_gradients(zip(gradients, [weight]))
+            assert float(recorded.scale_of(opt)) == expected
+        own = scales.enable_mixed_precision_graph_rewrite(
+            kind.optimizers.SGD(0.5), recorded.below_100(scales)()
+        )
+        gradients = own.get_unscaled_gradients([own.get_scaled_loss(tf.constant(200.0))])
+        own.apply_gradients(zip(gradients, [weight]))
+        assert float(weight.numpy()) == 0.5  # not applied, as its `update` decides
+        assert float(recorded.scale_of(own)) == 5.0
 
 
 @kinds
