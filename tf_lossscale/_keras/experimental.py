@@ -6,9 +6,10 @@ later versions reads it as a tensor. From 2.4 on the optimizer has a scale of it
 object warns when it is read.
 """
 
+import functools
 import operator
 import weakref
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 import numpy as np
 
@@ -34,6 +35,18 @@ class _Settable:
 
     def __get__(self, optimizer: Any, owner: Any = None) -> Any:
         return self._read.__get__(optimizer, owner)
+
+
+def _takes_opt(init: Callable[..., None]) -> Callable[..., None]:
+    """Accepts `opt`, which TensorFlow 1.15 calls the first argument of the constructor, as well."""
+
+    @functools.wraps(init)
+    def with_opt(self: Any, *args: Any, **kwargs: Any) -> None:
+        if "opt" in kwargs and "optimizer" not in kwargs:
+            kwargs["optimizer"] = kwargs.pop("opt")
+        init(self, *args, **kwargs)
+
+    return with_opt
 
 
 @final.serialized_like_the_installed
@@ -66,7 +79,7 @@ class LossScaleOptimizer(_Base):
 
     Args:
       optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be wrapped
-        in one.
+        in one. It can also be passed as `opt`, its name in TensorFlow 1.15.
       loss_scale: `"dynamic"`, a number, or a `LossScale`.
 
     Raises:
@@ -91,6 +104,7 @@ class LossScaleOptimizer(_Base):
         initial_scale: Any = _Settable(_Base.initial_scale)
         """The scale of the first step, or the fixed scale."""
 
+    @_takes_opt
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)

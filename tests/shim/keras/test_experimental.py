@@ -46,14 +46,34 @@ def test_wrong_arguments(subject: Any) -> None:
             subject.cls(sgd(subject), wrong)
 
 
-@every
-def test_keywords(subject: Any) -> None:
+# TensorFlow 1.15 calls it `opt`, later versions `optimizer`. Our class takes both.
+NAMES = [
+    (subject, name)
+    for subject in EVERY
+    for name in ("opt", "optimizer")
+    if subject.who == "ours" or (name == "opt") is (recorded.TF < (2, 0))
+]
+
+
+@pytest.mark.parametrize(("subject", "name"), NAMES, ids=str)
+def test_keywords(subject: Any, name: str) -> None:
     loss_scale = subject.dynamic_loss_scale(8.0, 2)
-    if subject.who == "original" and recorded.TF < (2, 0):
-        optimizer = subject.cls(opt=sgd(subject), loss_scale=loss_scale)
-    else:
-        optimizer = subject.cls(optimizer=sgd(subject), loss_scale=loss_scale)
+    optimizer = subject.cls(**{name: sgd(subject)}, loss_scale=loss_scale)
     assert subject.read(optimizer)[0] == 8.0
+
+    class Mine(subject.cls):
+        def __init__(self, inner: Any) -> None:
+            super().__init__(**{name: inner}, loss_scale=8.0)
+
+    assert float(recorded.scale_of(Mine(sgd(subject)))) == 8.0
+
+
+@ours
+def test_an_optimizer_that_is_passed_twice_is_refused(subject: Any) -> None:
+    with pytest.raises(TypeError, match="multiple values for argument 'optimizer'"):
+        subject.cls(sgd(subject), opt=sgd(subject), loss_scale=8.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'opt'"):
+        subject.cls(optimizer=sgd(subject), opt=sgd(subject), loss_scale=8.0)
 
 
 @later
