@@ -15,6 +15,7 @@ from tf_lossscale._keras.arguments import (
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
 from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_families
+from tf_lossscale._versions.keras_optimizers import conversion_to_legacy
 from tf_lossscale._versions.releases import Since
 
 OPTIONS_OF_KERAS_3 = (
@@ -39,8 +40,25 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     Our class and the later ones of TensorFlow read both. Only the old form has a place for a
     multiplier, and for a loss scale of a user's own class.
     """
+    convert = conversion_to_legacy(optimizer)
+    if convert is None:
+        keras = optimizer._family.keras
+        return _config_around(optimizer, keras.optimizers.serialize(optimizer.inner_optimizer))
+    # TensorFlow 2.11 does not convert the inner optimizer itself.
+    config = _config_around(optimizer, convert(optimizer.inner_optimizer))
+    return dict(config, **{_CONVERTED_ROLE: optimizer.role})
+
+
+_CONVERTED_ROLE = "tf_lossscale_converted_role"
+"""A key of configurations that are in no file, from which Keras makes a legacy optimizer at once.
+
+Keras makes the final class of every loss-scale optimizer. With the role it becomes the same class
+as before.
+"""
+
+
+def _config_around(optimizer: Any, inner: Any) -> Dict[str, Any]:
     family = optimizer._family
-    inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
     state = optimizer._state
     only_old = state.decides or (state.dynamic and state.multiplier != 2)
     if family.installed_final is None or only_old:
@@ -80,8 +98,18 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     It has the keys `inner_optimizer`, `dynamic`, `initial_scale` and `dynamic_growth_steps`; or,
     from TensorFlow 2.0 to 2.3, `optimizer` and `loss_scale`. It is not changed.
     """
-    config = copy.deepcopy(config)
-    serialized = config["optimizer"] if "optimizer" in config else config["inner_optimizer"]
+    config = {  # an inner optimizer that Keras has already made is not copied
+        key: copy.deepcopy(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+    }
+    if _CONVERTED_ROLE in config:
+        # Keras adds a schedule that the learning rate of the inner optimizer is.
+        config.pop("learning_rate", None)
+        if config.pop(_CONVERTED_ROLE) == "experimental" and cls.role == "final":
+            return from_config(_public_experimental(), config, custom_objects)
+    # A configuration of the old form that Keras converts also has the converted inner optimizer.
+    has_old_form_only = "optimizer" in config and "inner_optimizer" not in config
+    serialized = config["optimizer" if has_old_form_only else "inner_optimizer"]
     inner = _inner(cls, serialized, custom_objects)
     own = {key: value for key, value in config.items() if key not in _NOT_ARGUMENTS}
     settings = {"dynamic": True, "initial_scale": None, "dynamic_growth_steps": None}
@@ -101,10 +129,8 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
         converted = as_final_arguments(experimental_loss_scale(scale))
         is_public = "role" in vars(vars(cls).get("_derived_from", cls))
         if is_public and not (converted and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
-            # Files of both classes name the final one, which Keras has from 2.4 on. By its public
-            # path, because the module of the other class imports this one.
-            public: Any = sys.modules["tf_lossscale"].keras.mixed_precision
-            return public.experimental.LossScaleOptimizer(inner, scale)
+            # Files of both classes name the final one, which Keras has from 2.4 on.
+            return _public_experimental()(inner, scale)
         if converted is None:
             raise ValueError(
                 f"{cls.__name__}.from_config() was given a loss scale that the final class cannot "
@@ -116,6 +142,11 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     if has(Since.FROM_CONFIG_PASSES_POSITION) or _accepts(cls, inner, **arguments):
         return cls(inner, **arguments)
     return cls(inner_optimizer=inner, **arguments)
+
+
+def _public_experimental() -> Any:
+    # By its public path, because the module of that class imports this one.
+    return sys.modules["tf_lossscale"].keras.mixed_precision.experimental.LossScaleOptimizer
 
 
 def _accepts(cls: Any, *args: Any, **kwargs: Any) -> bool:

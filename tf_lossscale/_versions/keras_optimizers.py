@@ -4,7 +4,7 @@ import importlib
 import itertools
 import sys
 import traceback
-from typing import Any, ContextManager, List, Sequence
+from typing import Any, Callable, ContextManager, List, Optional, Sequence
 
 from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
@@ -46,6 +46,21 @@ def called_from_minimize_of_fit() -> bool:
         and frame.f_globals.get("__name__", "").endswith("keras.engine.training")
         for frame, _ in itertools.islice(traceback.walk_stack(sys._getframe(1)), 8)
     )
+
+
+def conversion_to_legacy(optimizer: Any) -> Optional[Callable[[Any], Any]]:
+    """Returns Keras's `convert_to_legacy_optimizer` if it called `optimizer.get_config()`, or None.
+
+    `compile` of TensorFlow 2.11 and later calls it for newer optimizers, if the behavior of
+    TensorFlow 2 is disabled. It makes the legacy optimizer from this configuration. Overrides of
+    `get_config` in subclasses are looked through.
+    """
+    frame: Any = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_name in ("to_config", "get_config"):
+        frame = frame.f_back
+    name = "convert_to_legacy_optimizer"
+    is_called_by_it = frame.f_code.co_name == name and frame.f_locals.get("optimizer") is optimizer
+    return frame.f_globals.get(name) if is_called_by_it else None
 
 
 def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None:
