@@ -1,15 +1,16 @@
 """The optimizer of `tf.contrib.mixed_precision`."""
 
 import contextlib
-from typing import Any, Optional
+from typing import Any, Iterable, Iterator, List, Optional, Set
 
 from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.scaling import ScaledLossOptimizer, as_pairs, require_replica_context
-from tf_lossscale._v1.managers import WhenContribIsLoaded
+from tf_lossscale._v1.managers import LossScaleManager, WhenContribIsLoaded
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable
+from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.keras import is_keras_object
 
 
@@ -68,6 +69,15 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     def _inner(self) -> Any:
         return self._opt
 
+    def variables(self) -> List[Any]:
+        """Returns the variables of the inner optimizer, then those of the manager.
+
+        Keras initializes these in graph mode.
+        """
+        inner = super().variables()
+        known = {id(variable) for variable in inner}
+        return inner + list(_variables_in(self._loss_scale_manager, known))
+
     def _current_loss_scale(self) -> Any:
         return self._loss_scale_manager.get_loss_scale()
 
@@ -118,6 +128,26 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
             updated = self._loss_scale_manager.update_loss_scale(finite)
         done = (applied, updated, *watched.finished(applied, finite))
         return tf.group(*[each for each in done if each is not None])
+
+
+def _variables_in(value: Any, seen: Set[int]) -> Iterator[Any]:
+    """Yields the variables of the current graph in a manager: of ours, TensorFlow's or a user's."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if callable(getattr(value, "assign", None)) and hasattr(value, "read_value"):
+        if getattr(value, "graph", None) is outermost_graph():  # eager variables have none
+            yield value
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(value, (list, tuple)):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif isinstance(value, LossScaleManager):  # or one in another one, which wraps it
+        parts = vars(value).values()
+    for part in parts:
+        yield from _variables_in(part, seen)
 
 
 def _derive_from(installed: Any) -> None:

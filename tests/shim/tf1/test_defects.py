@@ -68,7 +68,9 @@ def test_c3_it_is_an_optimizer(mp):
         assert opt.get_name() == "Mine"
         assert opt.get_slot_names() == ["m", "v"]
         assert opt.get_slot(variable, "m") is inner.get_slot(variable, "m")
-        assert opt.variables() == inner.variables()
+        assert opt.variables()[: len(inner.variables())] == inner.variables()
+        names = [each.op.name for each in opt.variables()[len(inner.variables()) :]]
+        assert names == ["loss_scale", "good_steps", "bad_steps"]
 
 
 @defect(CONTRIB, (AttributeError, ValueError))
