@@ -7,7 +7,7 @@ would add values that are sums already. There, copies are summed, because a prog
 may read its gradients again: for their norm, or for a second optimizer.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
@@ -36,20 +36,27 @@ class StepGradients(NamedTuple):
         return replicas.all_workers_agree(finite) if self.workers_may_differ else finite
 
     def apply_if(
-        self, condition: Any, optimizer: Any, global_step: Any, name: Optional[str], watched: Watch
+        self,
+        condition: Any,
+        optimizer: Any,
+        apply: Callable[[Any, Sequence[Any]], Any],
+        watched: Watch,
     ) -> Any:
         """Applies the gradients on all replicas if `condition` is true, otherwise on none.
 
-        A `condition` that is a Python bool needs no conditional. Returns an operation or tensor to
-        run; None in eager mode.
+        Args:
+          condition: a bool tensor of shape `[]`, or a Python bool, which needs no conditional.
+          optimizer: the inner optimizer.
+          apply: lets it apply the gradients in all replicas; gets the strategy and the pairs.
+          watched: what watchers add to the step.
+
+        Returns:
+          An operation or tensor to run; None in eager mode.
         """
 
         def step() -> Any:
-            strategy = tf.distribute.get_strategy()
-            arguments = (self.pairs, global_step, name)
             with already_summed(self.already_summed_for):
-                done = replicas.call_in_replicas(strategy, optimizer.apply_gradients, arguments)
-            return tf.group(*done)  # None in eager mode, where it has run already
+                return apply(tf.distribute.get_strategy(), tuple(self.pairs))
 
         if condition is True:
             return step()
@@ -68,6 +75,17 @@ class StepGradients(NamedTuple):
     def watched_by(self, wrapper: Any) -> Watch:
         variables = [variable for gradient, variable in self.pairs if gradient is not None]
         return watch_step(Step(wrapper, variables, self.tested, self.are_applied))
+
+
+def apply_in_replicas(
+    optimizer: Any, global_step: Any, name: Optional[str], strategy: Any, pairs: Sequence[Any]
+) -> Any:
+    """Lets the inner optimizer apply gradients in all replicas, in a cross-replica context.
+
+    Returns an operation; None in eager mode, where it has run already.
+    """
+    arguments = (list(pairs), global_step, name)
+    return tf.group(*replicas.call_in_replicas(strategy, optimizer.apply_gradients, arguments))
 
 
 @do_not_convert

@@ -204,10 +204,11 @@ class DynamicLossScale(LossScale):
         self._initial_loss_scale = float(initial_loss_scale)
         self._increment_period = int(increment_period)
         self._multiplier = float(multiplier)
+        # By keyword, as the original calls it where a subclass overrides it.
         self._current_loss_scale = self._add_weight(
-            "current_loss_scale", self._initial_loss_scale, tf.float32
+            name="current_loss_scale", initial_value=self._initial_loss_scale, dtype=tf.float32
         )
-        self._num_good_steps = self._add_weight("good_steps", 0, tf.int64)
+        self._num_good_steps = self._add_weight(name="good_steps", initial_value=0, dtype=tf.int64)
 
     @property
     def initial_loss_scale(self) -> float:
@@ -266,7 +267,7 @@ class DynamicLossScale(LossScale):
         return update_as_cond(lambda: dynamic_update(*state, finite, *rule), finite)
 
     def __repr__(self) -> str:
-        shown = self.get_config()
+        shown = DynamicLossScale.get_config(self)  # not that of a subclass
         if tf.executing_eagerly():
             scale, steps = self._current_loss_scale.numpy(), self._num_good_steps.numpy()
             shown = {"current_loss_scale": scale, "num_good_steps": steps, **shown}

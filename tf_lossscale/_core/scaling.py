@@ -1,7 +1,7 @@
 """Scaling of losses and gradients, and the base class of loss-scale optimizers around a v1 one."""
 
 import functools
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -28,16 +28,22 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
     originals do, except for that of Keras 3.
     """
-
-    def unscaled(gradient: Any, cast: Callable[[Any], Any]) -> Any:
-        factor = cast(gradient.dtype.base_dtype)
-        if not isinstance(gradient, tf.Tensor):
-            return gradient * factor  # variables, ragged and symbolic tensors
-        # Not `*`: dispatching it takes longer than the multiplication itself.
-        return tf.raw_ops.Mul(x=gradient, y=factor, name="mul")
-
     # Plain numbers are divided in Python, where 1 / 8 is a float.
-    return _change_each(gradients, unscaled, tf.convert_to_tensor(1 / loss_scale))
+    return multiply_gradients(gradients, tf.convert_to_tensor(1 / loss_scale))
+
+
+@do_not_convert
+def multiply_gradients(gradients: List[Any], factor: Any) -> List[Any]:
+    """Multiplies every gradient by a tensor, in the dtype of the gradient, and empties the list."""
+
+    def multiplied(gradient: Any, cast: Callable[[Any], Any]) -> Any:
+        own_factor = cast(gradient.dtype.base_dtype)
+        if not isinstance(gradient, tf.Tensor):
+            return gradient * own_factor  # variables, ragged and symbolic tensors
+        # Not `*`: dispatching it takes longer than the multiplication itself.
+        return tf.raw_ops.Mul(x=gradient, y=own_factor, name="mul")
+
+    return _change_each(gradients, multiplied, factor)
 
 
 @do_not_convert
@@ -172,19 +178,25 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
           RuntimeError: a tensor was given in eager mode to any other optimizer.
         """
         loss = report_loss(self, self._loss_to_scale(loss))
+        options = {
+            "var_list": var_list,
+            "gate_gradients": gate_gradients,
+            "aggregation_method": aggregation_method,
+            "colocate_gradients_with_ops": colocate_gradients_with_ops,
+            "grad_loss": grad_loss,
+        }
+        return self._gradients_of_scaled(loss, options)
+
+    def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
+        """Computes the gradients with a scaled loss, and unscales them.
+
+        The `options` are those of `compute_gradients` of the inner optimizer.
+        """
         # Read once, so that loss and gradients use the same value even if it changes with each
         # reading; and outside the loss, where a tape would watch its variables.
         loss_scale = self._current_loss_scale()
-        pairs = list(
-            self._inner().compute_gradients(
-                scale_loss(loss, lambda: loss_scale),
-                var_list=var_list,
-                gate_gradients=gate_gradients,
-                aggregation_method=aggregation_method,
-                colocate_gradients_with_ops=colocate_gradients_with_ops,
-                grad_loss=grad_loss,
-            )
-        )
+        scaled = scale_loss(loss, lambda: loss_scale)
+        pairs = list(self._inner().compute_gradients(scaled, **options))
         gradients = [gradient for gradient, _ in pairs]
         variables = [variable for _, variable in pairs]
         del pairs  # so that only the list keeps the gradients alive while they are unscaled

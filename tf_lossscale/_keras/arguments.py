@@ -24,7 +24,6 @@ MARK = "_is_wrapped_by_loss_scale_optimizer"
 
 def check_inner(inner: Any) -> KerasFamily:
     """Returns the family of `inner`, which must be a Keras optimizer that is not wrapped yet."""
-    refuse_unsupported()
     family = keras_family(inner)
     if family is None:
         advice = "Pass the optimizer itself, such as tf.keras.optimizers.SGD(0.1)."

@@ -106,6 +106,7 @@ class LossScaleOptimizer(_Base):
 
     @_takes_opt
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
+        self._raise_if_strategy_unsupported()
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
         if not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):

@@ -29,6 +29,7 @@ from tf_lossscale._versions.keras import (
     loaded_keras_packages,
 )
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
+from tf_lossscale._versions.private_hooks import refuse_uncalled
 
 _WRAPPERS = {"legacy": OptimizerV2Wrapper, "new": Keras2Wrapper, "keras3": Keras3Wrapper}
 
@@ -41,6 +42,10 @@ class OneKind(SameClass):
     """
 
     _family: KerasFamily  # of each class
+
+    def __init__(cls, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        refuse_uncalled(cls, *{"legacy", "new", cls._family.kind})
 
     def mro(cls) -> List[Any]:
         order = type.mro(cls)

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
-from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
+from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special
 from tf_lossscale._versions.base import do_not_convert, has, tf
@@ -104,7 +104,7 @@ class DelegatingWrapper(LossScaleWrapper):
     def _pairs_with_gradient(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
         """Returns the pairs that have a gradient, where the step can be made."""
         require_replica_context()
-        refuse_unsupported()
+        self._raise_if_strategy_unsupported()
         pairs = list(grads_and_vars)
         if pairs:  # an error shows the names as Keras does
             as_pairs(pairs, type(self).__name__, lambda given: ([each.name for each in given],))
@@ -176,7 +176,7 @@ class Keras2Wrapper(DelegatingWrapper):
           var_list: the variables, or a callable that returns them.
           tape: the tape that recorded the loss tensor.
         """
-        self.apply_gradients(self.compute_gradients(loss, var_list, tape))
+        self.apply_gradients(self._pairs_to_minimize(loss, var_list, tape))
 
     @do_not_convert
     def apply_gradients(
@@ -206,7 +206,7 @@ class Keras2Wrapper(DelegatingWrapper):
         if variables:
             with tf.init_scope():
                 # The variables of the inner optimizer cannot be created in a conditional.
-                inner.build(variables)
+                self.build(tuple(variables))
         own = gradients_of(pairs)  # not summed, for a loss scale that decides
         sums_itself = overrides(self._family, inner, "aggregate_gradients")
         if pairs and aggregate and (replica_count() > 1 or sums_itself):

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from tf_lossscale._core import scaling
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
+from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.step_style import Call
 from tf_lossscale._keras.steps import StepArguments, StepRequest, reduce_sum, step
@@ -99,7 +99,7 @@ class Keras3Wrapper(Keras3Attributes):
           var_list: the variables, or a callable that returns them.
           tape: the tape that recorded the loss tensor.
         """
-        return self.apply_gradients(self.compute_gradients(loss, var_list, tape))
+        return self.apply_gradients(self._pairs_to_minimize(loss, var_list, tape))
 
     @do_not_convert
     def compute_gradients(
@@ -177,7 +177,7 @@ class Keras3Wrapper(Keras3Attributes):
         else:
             # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
             self._calls.pass_on()
-            self.apply(gradients, variables)
+            self.apply(tuple(gradients), tuple(variables))
             self._calls.begin()  # for an override that does not call ours
         return self.iterations
 
@@ -208,11 +208,19 @@ class Keras3Wrapper(Keras3Attributes):
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."
             )
         divided = scaling.divide_gradients(list(grads), self._state())
-        gradients = [  # Keras assigns some to their variables, unscaled
-            gradient if getattr(variable, "overwrite_with_gradient", False) else quotient
+        gradients = [
+            gradient if self._is_assigned(variable) else quotient
             for gradient, quotient, variable in zip(grads, divided, variables)
         ]
         self._apply_all(gradients, variables)
+
+    def _is_assigned(self, variable: Any) -> bool:
+        """Returns whether Keras assigns gradients to a variable, which are then not unscaled."""
+        # Keras 3.10 and later have this method, which a subclass may override.
+        overwrites = getattr(self, "_overwrite_variable_with_gradient", None)
+        if overwrites is not None:
+            return bool(overwrites(variable))
+        return bool(getattr(variable, "overwrite_with_gradient", False))
 
     def _are_summed(self, kwargs: Dict[str, Any]) -> bool:
         if not are_summed(**kwargs) or replica_count() == 1:
@@ -229,7 +237,7 @@ class Keras3Wrapper(Keras3Attributes):
         self, gradients: List[Any], variables: List[Any], summed_by_caller: bool = False
     ) -> None:
         scaling.require_replica_context("apply")
-        refuse_unsupported()
+        self._raise_if_strategy_unsupported()
         keras_optimizers.build_as_apply_does(self, variables)
         pairs = list(zip(gradients, variables))
         pairs = scaling.as_pairs(pairs, type(self).__name__) if pairs else []

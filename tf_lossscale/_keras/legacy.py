@@ -11,7 +11,11 @@ from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._versions import optimizer_v2
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import TrackableReference, called_from_checkpoint
-from tf_lossscale._versions.keras_optimizers import overrides, show_to_keras_session
+from tf_lossscale._versions.keras_optimizers import (
+    defined_outside,
+    overrides,
+    show_to_keras_session,
+)
 from tf_lossscale._versions.optimizer_v2 import Sums
 from tf_lossscale._versions.replicas import has_own_sum
 
@@ -198,6 +202,7 @@ def _sum_unless_the_inner_optimizer_must(wrapper: Any, request: StepRequest) -> 
         optimizer_v2.has_own_aggregation(family, inner)
         or optimizer_v2.has_own_transformation(family, inner)
         or overrides(family, inner, "apply_gradients")
+        or _has_own_step(wrapper)
     )
     if needs_own or request.same_on_replicas or not request.arguments.aggregate:
         return request
@@ -210,10 +215,19 @@ def _sum_for_distributed_apply(wrapper: Any, request: StepRequest) -> StepReques
         return request
     sums = sums_for_replica(request.pairs)
     request = request._replace(tested=sums, same_on_replicas=True)
-    if has_own_sum(wrapper._optimizer, wrapper._family.base):
+    if has_own_sum(wrapper._optimizer, wrapper._family.base) or _has_own_step(wrapper):
         return request  # it gets the gradients of each replica, and sums them itself
     arguments = dataclasses.replace(request.arguments, aggregate=False)
     return request._replace(pairs=with_gradients(request.pairs, sums), arguments=arguments)
+
+
+def _has_own_step(wrapper: Any) -> bool:
+    """Returns whether a program overrides `_apply_gradients`, which gets each replica's gradients.
+
+    So it does up to TensorFlow 2.4, whose class leaves the sum to the inner optimizer.
+    """
+    name = "_apply_gradients"
+    return name in vars(wrapper) or defined_outside(wrapper, name, "tf_lossscale")
 
 
 def _with_sums(inner: Any, request: StepRequest) -> StepRequest:

@@ -45,7 +45,7 @@ class StepWrapper(Protocol):
     _state: ScaleState
     _advances_first: bool  # whether the scale advances before the gradients are applied
 
-    def _apply(self, gradients: Sequence[Any], arguments: "StepArguments") -> Any:
+    def _apply_in_replica(self, gradients: Sequence[Any], arguments: "StepArguments") -> Any:
         """Lets the inner optimizer apply gradients in one replica; returns an operation."""
 
     def _counter_of_skipped(self) -> Optional[Any]:
@@ -59,6 +59,21 @@ class StepArguments:
     variables: Sequence[Any]
     name: Optional[str] = None  # of the operation
     aggregate: bool = False  # whether the gradients still have to be summed over the replicas
+
+    @property
+    def value(self) -> Sequence[Any]:
+        """The variables, under the name by which overrides of `_apply_gradients` read them."""
+        return self.variables
+
+    @classmethod
+    def passed(
+        cls, wrapped_vars: Any, name: Optional[str], aggregate: Optional[bool]
+    ) -> "StepArguments":
+        """Returns the arguments that an override of `_apply_gradients` passed on, or left out."""
+        given = wrapped_vars if isinstance(wrapped_vars, cls) else cls(wrapped_vars.value)
+        name = given.name if name is None else name
+        aggregate = given.aggregate if aggregate is None else aggregate
+        return cls(given.variables, name, aggregate)
 
 
 class StepRequest(NamedTuple):
@@ -105,7 +120,7 @@ def _apply_always(wrapper: StepWrapper, request: StepRequest) -> Any:
     describe = functools.partial(_described, wrapper, request)
     watched = watch_unconditional(wrapper, request.tested, describe)
     with watched.around():
-        done = _group(wrapper._apply(request.gradients, request.arguments))
+        done = _group(wrapper._apply_in_replica(request.gradients, request.arguments))
     watched.finished(done, True)
     return done
 
@@ -130,7 +145,7 @@ def _apply_in_this_replica(
         watched = watch_step(_described(wrapper, request, tf.distribute.get_strategy(), seen))
 
     def apply() -> Any:
-        return wrapper._apply(request.gradients, request.arguments)
+        return wrapper._apply_in_replica(request.gradients, request.arguments)
 
     return _run(wrapper, finite, apply, functools.partial(wrapper._state.advance, finite), watched)
 
@@ -149,7 +164,9 @@ def _apply_in_all_replicas(
     watched = watch_step(_described(wrapper, request, strategy, seen))
 
     def apply() -> Any:
-        return replicas.call_in_replicas(strategy, wrapper._apply, (gradients, arguments))
+        return replicas.call_in_replicas(
+            strategy, wrapper._apply_in_replica, (gradients, arguments)
+        )
 
     return _run(wrapper, finite, apply, functools.partial(wrapper._state.advance, finite), watched)
 
@@ -174,7 +191,9 @@ def _apply_as_decided(
         should_apply = tf.convert_to_tensor(should_apply)
 
     def apply() -> Any:
-        return replicas.call_in_replicas(strategy, wrapper._apply, (gradients, arguments))
+        return replicas.call_in_replicas(
+            strategy, wrapper._apply_in_replica, (gradients, arguments)
+        )
 
     return _run(wrapper, should_apply, apply, lambda: updated, watched)
 

@@ -11,13 +11,20 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._keras.arguments import MARK, check_inner, final_loss_scale
+from tf_lossscale._keras.arguments import (
+    MARK,
+    check_inner,
+    final_loss_scale,
+    refuse_unsupported,
+)
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._keras.step_style import Call
+from tf_lossscale._keras.steps import StepArguments
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import called_from_compile
+from tf_lossscale._versions.private_hooks import count_of_positions, last_arguments_of_step
 
 
 def is_special(name: str) -> bool:
@@ -62,6 +69,7 @@ class LossScaleWrapper:
     _family: KerasFamily
     _state: Any
     _optimizer: Any
+    compute_gradients: Any  # of newer optimizers
     _class_for: Callable[[KerasFamily], Any]  # of an instance that wraps such an optimizer
     _set_up: Callable[[Any, Any], None]  # stores the inner optimizer, and the state of its scale
     _is_not_forwarded: Any = staticmethod(is_special)  # if the wrapper lacks an attribute
@@ -73,6 +81,7 @@ class LossScaleWrapper:
         initial_scale: Optional[float] = None,
         dynamic_growth_steps: Optional[int] = None,
     ) -> None:
+        self._raise_if_strategy_unsupported()
         family = check_inner(inner_optimizer)
         scale = final_loss_scale(dynamic, initial_scale, dynamic_growth_steps)
         self._wrap(inner_optimizer, family, scale)
@@ -85,6 +94,51 @@ class LossScaleWrapper:
             object.__setattr__(self, "__class__", cls)
         self._set_up(inner, _state_of(loss_scale))
         object.__setattr__(inner, MARK, True)
+
+    # The methods that the original classes call on themselves, so that programs override them.
+
+    def _raise_if_strategy_unsupported(self) -> None:
+        refuse_unsupported()
+
+    def _pairs_to_minimize(self, loss: Any, var_list: Any, tape: Optional[Any]) -> Any:
+        """Returns the pairs that `minimize` applies, except around an `OptimizerV2`."""
+        kwargs = {} if tape is None else {"tape": tape}  # an override for TensorFlow 2.3 has none
+        return self._compute_gradients(loss, var_list=var_list, grad_loss=None, **kwargs)
+
+    def _compute_gradients(
+        self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
+    ) -> Any:
+        # Newer optimizers have `compute_gradients` in its place. A class that was written for
+        # `OptimizerV2` overrides this method.
+        if grad_loss is not None:
+            raise NotImplementedError(
+                f"{type(self.inner_optimizer).__name__} takes no grad_loss: multiply the loss by "
+                "it, or use an optimizer of tf.keras.optimizers.legacy."
+            )
+        return self.compute_gradients(loss, var_list, tape)
+
+    def _apply_in_replica(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
+        """Calls `_apply_gradients`, which a program may override; returns an operation."""
+        # Its last arguments differ between the versions for which an override may be written.
+        hook = self._apply_gradients
+        count = count_of_positions(hook, usual=2 + last_arguments_of_step(self._family.kind))
+        last: Tuple[Any, ...] = (arguments.name, arguments.aggregate)[: count - 2]
+        return hook(gradients, arguments, *last)
+
+    def _apply_gradients(
+        self,
+        grads: Sequence[Any],
+        wrapped_vars: Any,
+        name: Optional[str] = None,
+        experimental_aggregate_gradients: Optional[bool] = None,
+    ) -> Any:
+        """Applies gradients to the variables `wrapped_vars.value`, in one replica."""
+        arguments = StepArguments.passed(wrapped_vars, name, experimental_aggregate_gradients)
+        return self._apply(grads, arguments)
+
+    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
+        """Lets the inner optimizer apply gradients; returns an operation."""
+        raise NotImplementedError
 
     def _counter_of_skipped(self) -> Optional[Any]:
         """Returns the variable that counts skipped steps, too; None if none does."""

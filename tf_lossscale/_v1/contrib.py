@@ -1,17 +1,26 @@
 """The optimizer of `tf.contrib.mixed_precision`."""
 
 import contextlib
-from typing import Any, Iterable, Iterator, List, Optional, Set
+import functools
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set
 
-from tf_lossscale._core.gradient_sums import gradients_of_step
+from tf_lossscale._core.gradient_sums import apply_in_replicas, gradients_of_step
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.scaling import ScaledLossOptimizer, as_pairs, require_replica_context
+from tf_lossscale._core.scaling import (
+    Pairs,
+    ScaledLossOptimizer,
+    as_pairs,
+    require_replica_context,
+    scale_loss,
+    unscale_gradients,
+)
 from tf_lossscale._v1.managers import LossScaleManager, WhenContribIsLoaded
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.keras import is_keras_object
+from tf_lossscale._versions.private_hooks import is_overridden
 
 
 class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
@@ -81,6 +90,19 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     def _current_loss_scale(self) -> Any:
         return self._loss_scale_manager.get_loss_scale()
 
+    def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
+        if not is_overridden(self, _DEFAULTS):
+            return super()._gradients_of_scaled(loss, options)
+        loss_scale = self._current_loss_scale()
+        scaled = scale_loss(loss, lambda: loss_scale)
+        return self._down_scale(self._opt.compute_gradients(scaled, **options), loss_scale)
+
+    def _down_scale(self, grads_vars: Any, loss_scale: Any) -> Pairs:
+        """Divides the gradients by the loss scale; a subclass may override it."""
+        gradients = [gradient for gradient, _ in grads_vars]
+        variables = [variable for _, variable in grads_vars]
+        return list(zip(unscale_gradients(gradients, loss_scale), variables))
+
     def _loss_to_scale(self, loss: Any) -> Any:
         if not tf.executing_eagerly():
             return loss() if callable(loss) else loss
@@ -124,10 +146,14 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         # optimizer creates its variables: `cond/beta1_power`.
         in_scope = tf1.name_scope("cond") if tf.executing_eagerly() else contextlib.nullcontext()
         with watched.around(), in_scope:
-            applied = gradients.apply_if(finite, self._opt, global_step, name, watched)
+            apply = functools.partial(apply_in_replicas, self._opt, global_step, name)
+            applied = gradients.apply_if(finite, self._opt, apply, watched)
             updated = self._loss_scale_manager.update_loss_scale(finite)
         done = (applied, updated, *watched.finished(applied, finite))
         return tf.group(*[each for each in done if each is not None])
+
+
+_DEFAULTS = {"_down_scale": LossScaleOptimizer._down_scale}
 
 
 def _variables_in(value: Any, seen: Set[int]) -> Iterator[Any]:

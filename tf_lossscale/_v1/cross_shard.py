@@ -108,12 +108,22 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           RuntimeError: the call is made outside the replicas of a strategy that has several.
         """
         shards = current_shards("CrossShardOptimizer")
-        groups = groups_of(self._group_assignment, shards.number)
+        size = self._verify_and_get_subgroup_size(self._group_assignment, shards.number)
         if shards.number > 1 and self._reduction == _MEAN:
-            loss = _scaled(loss, 1.0 / len(groups[0]))
+            loss = _scaled(loss, 1.0 / (size or shards.number))
         if shards.strategy is not None and replicas.estimator_scales_loss():
             loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
         return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+
+    def _verify_and_get_subgroup_size(
+        self, group_assignment: Any, num_shards: int
+    ) -> Optional[int]:
+        """Returns the number of shards in a group; None if all shards are one group.
+
+        The original calls it, so that programs override it.
+        """
+        groups = groups_of(group_assignment, num_shards)
+        return len(groups[0]) if group_assignment else None
 
     @do_not_convert
     def apply_gradients(

@@ -1,17 +1,25 @@
 """The optimizer of `tf.train.experimental`, and the graph rewrite that wraps optimizers in it."""
 
 import importlib
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
-from tf_lossscale._core.gradient_sums import gradients_of_step, watch_fixed
+from tf_lossscale._core.gradient_sums import apply_in_replicas, gradients_of_step, watch_fixed
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_fixed
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
-from tf_lossscale._core.scaling import ScaledLossOptimizer, as_pairs, require_replica_context
+from tf_lossscale._core.scaling import (
+    Pairs,
+    ScaledLossOptimizer,
+    as_pairs,
+    multiply_gradients,
+    require_replica_context,
+    scale_loss,
+)
 from tf_lossscale._versions import graphs
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.private_hooks import is_overridden
 
 _installed: Any = original(tf1.train.experimental, "MixedPrecisionLossScaleOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
@@ -77,6 +85,33 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
     def _current_loss_scale(self) -> Any:
         return self._loss_scale()
 
+    def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
+        if not is_overridden(self, _SCALING):
+            return super()._gradients_of_scaled(loss, options)
+        # As the original, which reads the loss scale for the loss and again for the gradients.
+        pairs = list(self._optimizer.compute_gradients(self._scale_loss(loss), **options))
+        unscaled = self._unscale_grads([gradient for gradient, _ in pairs])
+        return list(zip(unscaled, [variable for _, variable in pairs]))
+
+    # The methods that the original calls on itself, so that programs override them.
+
+    def _scale_loss(self, loss: Any) -> Any:
+        return scale_loss(loss, self._loss_scale)
+
+    def _unscale_grads(self, grads: Any) -> List[Any]:
+        reciprocal = 1 / self._loss_scale()
+        return [
+            None if gradient is None else self._scale_grad(gradient, reciprocal)
+            for gradient in grads
+        ]
+
+    def _scale_grad(self, grad: Any, loss_scale_reciprocal: Any) -> Any:
+        return multiply_gradients([grad], tf.convert_to_tensor(loss_scale_reciprocal))[0]
+
+    def _doing_dynamic_loss_scaling(self) -> bool:
+        """Returns whether the loss scale may skip a step."""
+        return not is_fixed(self._loss_scale)
+
     @do_not_convert
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
@@ -97,28 +132,25 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         """
         require_replica_context()
         pairs = as_pairs(grads_and_vars, type(self).__name__)
-        if is_fixed(self._loss_scale):
+        if not self._doing_dynamic_loss_scaling():
             watched = watch_fixed(self, self._optimizer, pairs)
             with watched.around():
                 done = self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
             watched.finished(done, True)
             return done
-        return merge(self._apply_together, pairs, global_step, name)
+        return merge(self._distributed_apply, tuple(pairs), global_step, name)
 
     def _distributed_apply(
         self, distribution: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None
     ) -> Any:
-        # Called in a cross-replica context by the base class, and by programs directly.
-        return self._apply_together(distribution, list(grads_and_vars), global_step, name)
-
-    def _apply_together(self, strategy: Any, pairs: Any, global_step: Any, name: Any) -> Any:
-        name = name or self.get_name()
+        """Makes the step of all replicas, in a cross-replica context."""
+        pairs, name = list(grads_and_vars), name or self.get_name()
         # Our own `update` only tests the gradients; another one decides in its own way, even if it
         # is the `update` of another loss scale.
         method = self._loss_scale.update
         is_our = getattr(method, "__func__", None) is DynamicLossScale.update
         tests_gradients = is_our and method.__self__ is self._loss_scale
-        gradients = gradients_of_step(strategy, self, self._optimizer, pairs, tests_gradients)
+        gradients = gradients_of_step(distribution, self, self._optimizer, pairs, tests_gradients)
         watched = gradients.watched_by(self)  # sees the scale before its update
         with watched.around():
             if tests_gradients:
@@ -130,10 +162,28 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
                 # the others, so all must do the same.
                 if tf.executing_eagerly() or not isinstance(should_apply, bool):
                     should_apply = all_workers_agree(should_apply)
-            inner, wrapped = self._optimizer, name + "-wrapped"
-            applied = gradients.apply_if(should_apply, inner, global_step, wrapped, watched)
+            applied = gradients.apply_if(
+                should_apply,
+                self._optimizer,
+                lambda strategy, pairs: self._apply_gradients(
+                    strategy, pairs, global_step, name + "-wrapped"
+                ),
+                watched,
+            )
         done = (update, applied, *watched.finished(applied, should_apply))
         return tf1.group(*[each for each in done if each is not None], name=name)
+
+    def _apply_gradients(
+        self, distribution: Any, grads_and_vars: Any, global_step: Any, name: Any
+    ) -> Any:
+        """Lets the inner optimizer apply gradients in all replicas."""
+        return apply_in_replicas(self._optimizer, global_step, name, distribution, grads_and_vars)
+
+
+_SCALING = {
+    name: vars(MixedPrecisionLossScaleOptimizer)[name]
+    for name in ("_scale_loss", "_unscale_grads", "_scale_grad")
+}
 
 
 stands_for(MixedPrecisionLossScaleOptimizer, _installed)

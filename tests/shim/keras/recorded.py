@@ -159,6 +159,13 @@ def kinds() -> List[Kind]:
     return found
 
 
+def default_kind() -> str:
+    """The kind of the optimizers of `tf.keras`."""
+    if hasattr(tf.keras, "Operation"):
+        return "keras3"
+    return "new" if TF >= (2, 11) else "legacy"
+
+
 def has_keras_format(kind: Kind) -> bool:
     """Whether this Keras saves models with such an optimizer as `.keras`, and loads them."""
     first = (2, 15) if kind.name == "legacy" else (2, 13)
