@@ -3,6 +3,7 @@
 import inspect
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed
@@ -12,6 +13,7 @@ from tf_lossscale._versions.base import do_not_convert, has, tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
 from tf_lossscale._versions.releases import Since
+from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 
 def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
@@ -147,6 +149,7 @@ class DelegatingWrapper(LossScaleWrapper):
     _unconditional_deferred_dependencies = Forward("_unconditional_deferred_dependencies")
 
 
+@refuse_updates(UPDATE_METHODS["new"], NotImplementedError)
 class Keras2Wrapper(DelegatingWrapper):
     """The API of the final class, for a newer Keras 2 optimizer."""
 

@@ -3,6 +3,7 @@
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core import scaling
+from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._keras.arguments import are_summed
@@ -12,6 +13,7 @@ from tf_lossscale._keras.steps import StepArguments, StepRequest, reduce_sum, st
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import called_by_keras
+from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 _OF_KERAS_2 = (
     *("get_scaled_loss", "get_unscaled_gradients"),
@@ -20,6 +22,7 @@ _OF_KERAS_2 = (
 """Methods by which a subclass changes the steps of `fit` on Keras 2 only."""
 
 
+@refuse_updates(UPDATE_METHODS["keras3"], NotImplementedError)
 class Keras3Wrapper(Keras3Attributes):
     """The API of the final class, for a Keras 3 optimizer.
 
@@ -213,6 +216,9 @@ class Keras3Wrapper(Keras3Attributes):
             for gradient, quotient, variable in zip(grads, divided, variables)
         ]
         self._apply_all(gradients, variables)
+
+    def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
+        """Does nothing, as in Keras's own class: the inner optimizer decays in its own step."""
 
     def _is_assigned(self, variable: Any) -> bool:
         """Returns whether Keras assigns gradients to a variable, which are then not unscaled."""

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
+from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import gradients_of, with_gradients
 from tf_lossscale._keras.keras2 import DelegatingWrapper
@@ -18,8 +19,10 @@ from tf_lossscale._versions.keras_optimizers import (
 )
 from tf_lossscale._versions.optimizer_v2 import Sums
 from tf_lossscale._versions.replicas import has_own_sum
+from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 
+@refuse_updates(UPDATE_METHODS["legacy"], NotImplementedError)
 class OptimizerV2Wrapper(DelegatingWrapper):
     """The API of the final class, for an `OptimizerV2`, in eager mode and in graphs."""
 

@@ -5,6 +5,7 @@ import functools
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set
 
 from tf_lossscale._core.gradient_sums import apply_in_replicas, gradients_of_step
+from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.scaling import (
@@ -21,8 +22,10 @@ from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.private_hooks import is_overridden
+from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 
+@refuse_updates(UPDATE_METHODS["v1"], NotImplementedError)
 class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     """An optimizer that scales the loss by a manager's scale and skips steps that overflowed.
 

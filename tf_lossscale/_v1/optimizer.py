@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional
 
 from tf_lossscale._core.gradient_sums import apply_in_replicas, gradients_of_step, watch_fixed
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_fixed
+from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
 from tf_lossscale._core.scaling import (
@@ -20,11 +21,13 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.private_hooks import is_overridden
+from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 _installed: Any = original(tf1.train.experimental, "MixedPrecisionLossScaleOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 
 
+@refuse_updates(UPDATE_METHODS["v1"], RuntimeError, "This function should never be called. ")
 class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=SameClass):
     """An optimizer that scales the loss, and skips steps as its loss scale decides.
 
