@@ -160,6 +160,13 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             self._optimizer, pairs, arguments.name, arguments.aggregate
         )
 
+    def _set_learning_rate(self, value: Any) -> None:
+        if optimizer_v2.READS_RATE_BEFORE_IT_SETS:
+            # Makes the variables of all hyperparameters. So the file of a checkpoint has the key
+            # `learning_rate` even if the value is a schedule.
+            _ = self._optimizer.learning_rate
+        super()._set_learning_rate(value)
+
     @property
     def weights(self) -> List[Any]:
         """The variables of the inner optimizer, in its order, without those of the loss scale."""

@@ -176,6 +176,9 @@ class LossScaleWrapper:
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
+        self._set_learning_rate(value)
+
+    def _set_learning_rate(self, value: Any) -> None:
         self._optimizer.learning_rate = value
 
     @property
@@ -261,7 +264,8 @@ class LossScaleWrapper:
             or name.startswith("_")
             or name in self.__dict__
             or hasattr(type(self), name)
-            or not hasattr(inner, name)
+            # `OptimizerV2` makes the variables of all hyperparameters when one is read.
+            or not (name in vars(inner).get("_hyper", {}) or hasattr(inner, name))
         )
 
     def __repr__(self) -> str:

@@ -36,6 +36,8 @@ COMPUTES_WITH_TAPE = has(Since.LEGACY_COMPUTES_WITH_TAPE)
 # Up to 2.3, `minimize` clips the scaled gradients; `apply_gradients` never clips.
 CLIPS_WHEN_APPLIED = has(Since.LEGACY_CLIPS_WHEN_APPLIED)
 
+READS_RATE_BEFORE_IT_SETS = has(Since.LEGACY_READS_RATE_BEFORE_IT_SETS)
+
 # Before, the inner optimizer is a child of the loss-scale optimizer in checkpoints.
 SAVES_ONE_OBJECT = has(Since.LEGACY_SAVES_ONE_OBJECT)
 

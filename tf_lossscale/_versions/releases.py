@@ -125,6 +125,9 @@ class Since:
     # The loss-scale optimizer adds gradients up before it tests them, and passes
     # `experimental_aggregate_gradients=False` to the inner optimizer.
     LEGACY_AGGREGATES_FIRST = (2, 5)
+    # Setting the learning rate of the loss-scale optimizer also reads the old one, which makes the
+    # variables of the hyperparameters of an `OptimizerV2`.
+    LEGACY_READS_RATE_BEFORE_IT_SETS = (2, 5)
     # `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
     # Before, it numbers its sums while tracing, so the workers would wait for each other forever.
     STRATEGY_SURVIVES_RETRACING = (2, 5)

@@ -1,0 +1,83 @@
+"""Hyperparameters that are set through the loss-scale optimizer, and their keys in checkpoints."""
+
+from typing import Any, List
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+PAIRS = [
+    subject for subject in recorded.originals() if subject.kind.name != "keras3"
+]  # Keras 3 cannot save an optimizer whose learning rate was replaced by a schedule
+pairs = pytest.mark.parametrize("subject", PAIRS, ids=str)
+
+
+def schedule(subject: Any) -> Any:
+    return subject.kind.keras.optimizers.schedules.InverseTimeDecay(0.5, 1, 0.5)
+
+
+def step(subject: Any, optimizer: Any, variable: Any) -> float:
+    subject.step(optimizer, [variable], [tf.constant([1.0, 1.0])])
+    return float(np.asarray(variable.numpy())[0])
+
+
+def keys_and_weight(subject: Any, when: str, name: str, folder: Any) -> Any:
+    """The keys of a checkpoint and the weight, with a schedule, or a number, set at some time."""
+    rate = schedule(subject) if when == "in the constructor" else 0.5
+    optimizer = subject.dynamic(subject.inner("Adam", learning_rate=rate), 8.0, 2)
+    variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
+    if when == "after a step":
+        step(subject, optimizer, variable)
+    if when != "in the constructor":
+        setattr(optimizer, name, 0.25 if when == "a number" else schedule(subject))
+    weight = None if when == "no step" else step(subject, optimizer, variable)
+    path = tf.train.Checkpoint(opt=optimizer).save(str(folder / subject.who))
+    return sorted(key for key, _ in tf.train.list_variables(path)), weight
+
+
+WHEN = ("in the constructor", "before a step", "after a step", "a number", "no step")
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "lr"])
+@pytest.mark.parametrize("when", WHEN)
+@pairs
+def test_a_learning_rate_has_the_keys_of_the_original(
+    subject: Any, when: str, name: str, tmp_path: Any
+) -> None:
+    original = keys_and_weight(subject, when, name, tmp_path)
+    assert keys_and_weight(subject.counterpart(), when, name, tmp_path) == original
+
+
+def calls_when_set(subject: Any, name: str, value: Any) -> List[str]:
+    """What an `OptimizerV2` does when a hyperparameter is set through the loss-scale optimizer."""
+    calls: List[str] = []
+    cls = subject.kind.optimizers.SGD
+
+    class Logging(cls):  # type: ignore[misc,valid-type]
+        def _create_hypers(self) -> None:
+            calls.append("create all")
+            super()._create_hypers()
+
+        def _set_hyper(self, name: str, value: Any) -> None:
+            calls.append(f"set {name}")
+            super()._set_hyper(name, value)
+
+    optimizer = subject.dynamic(Logging(0.5), 8.0, 2)
+    calls.clear()
+    setattr(optimizer, name, value)
+    return calls
+
+
+# Up to 2.3, the original sets others on the loss-scale optimizer, where they do nothing (K8).
+NAMES = ("learning_rate", "lr") + (("momentum", "decay") if recorded.TF >= (2, 4) else ())
+LEGACY = [subject for subject in PAIRS if subject.kind.name == "legacy"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("subject", LEGACY, ids=str)
+def test_variables_are_made_when_the_original_makes_them(subject: Any, name: str) -> None:
+    """In a graph, their names depend on it."""
+    original = calls_when_set(subject, name, 0.25)
+    assert calls_when_set(subject.counterpart(), name, 0.25) == original
+    assert ("create all" in original) is (recorded.TF >= (2, 5) and name in ("learning_rate", "lr"))
