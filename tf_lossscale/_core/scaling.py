@@ -50,14 +50,14 @@ def multiply_gradients(gradients: List[Any], factor: Any) -> List[Any]:
 def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     """Divides every gradient by `loss_scale`, as Keras 3 does, and empties the list.
 
-    The quotients of 16-bit gradients are float32. float16 cannot hold every scale; and where a
-    `tf.function` also multiplies the gradient by the scale, TensorFlow may multiply it by the
-    reciprocal first, so that in float16 a small gradient would become 0.
+    The quotients of integers and of 16-bit gradients are float32. float16 cannot hold every scale;
+    and where a `tf.function` also multiplies the gradient by the scale, TensorFlow may multiply it
+    by the reciprocal first, so that in float16 a small gradient would become 0.
     """
 
     def divided(gradient: Any, cast: Callable[[Any], Any]) -> Any:
         dtype = gradient.dtype.base_dtype
-        if dtype in (tf.float16, tf.bfloat16):
+        if dtype in (tf.float16, tf.bfloat16, tf.bool) or dtype.is_integer:
             gradient, dtype = tf.cast(gradient, tf.float32), tf.float32
         if not isinstance(gradient, tf.Tensor):
             return gradient / cast(dtype)

@@ -157,3 +157,40 @@ def test_the_initial_scale_can_be_set_until_the_first_step(cls, built, expected)
     assert float(optimizer.scale_loss(tf.constant(1.0))) == expected
     optimizer.apply([tf.constant(1.0)], [variable])
     assert float(optimizer.dynamic_scale.value) == expected
+
+
+def weight_and_scale(cls, method, gradient, in_function):
+    weight = keras.Variable([[1.0]])
+    optimizer = cls(keras.optimizers.SGD(0.5), initial_scale=8.0)
+    optimizer.build([weight])
+
+    def step():
+        optimizer.scale_loss(tf.constant(1.0))
+        if method == "apply":
+            optimizer.apply([gradient], [weight])
+        else:
+            optimizer.apply_gradients([(gradient, weight)])
+
+    (tf.function(step, autograph=False) if in_function else step)()
+    return weight.numpy().item(), optimizer.dynamic_scale.numpy().item()
+
+
+@pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("method", ["apply", "apply_gradients"])
+def test_integer_gradients_are_divided_as_by_the_original(method, is_sparse, dtype, in_function):
+    gradient = tf.cast([[8]], dtype)
+    if is_sparse:
+        gradient = tf.IndexedSlices(gradient, tf.constant([0]), tf.constant([1, 1]))
+    found = [weight_and_scale(cls, method, gradient, in_function) for cls in (THEIRS, OURS)]
+    assert found == [(0.5, 8.0)] * 2
+
+
+def test_unscaled_integer_gradients_are_refused():
+    """As by the classes of Keras 2: the step does not divide them."""
+    optimizer = OURS(keras.optimizers.SGD(0.5), initial_scale=8.0)
+    weight = keras.Variable([1.0])
+    with pytest.raises(TypeError, match="Only float gradients can be tested"):
+        optimizer.apply_gradients([(tf.constant([8]), weight)])
+    assert weight.numpy().item() == 1.0
