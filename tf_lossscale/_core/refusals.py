@@ -42,7 +42,7 @@ def _refusing(method: str, error: Type[Exception], prefix: str) -> Any:
             f"{names[0]}({names[1]}(...)))."
         )
 
-    refuse.__name__ = method
+    refuse.__name__, refuse.__qualname__ = method, f"LossScaleOptimizer.{method}"
     return refuse
 
 

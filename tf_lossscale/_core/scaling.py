@@ -3,6 +3,7 @@
 import functools
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
+from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable, called_from_checkpoint
@@ -100,6 +101,7 @@ def tape_for(loss: Any, tape: Optional[Any]) -> Any:
 Pairs = List[Tuple[Any, Any]]
 
 
+@methods_shown_as("LossScaleOptimizer")
 class ScaledLossOptimizer(tf1.train.Optimizer):
     """Has the inner optimizer compute the gradients of the scaled loss, and unscales them.
 

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
+from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special
@@ -51,6 +52,7 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     return dict(trackable, **forwarded)
 
 
+@methods_shown_as("LossScaleOptimizer")
 class DelegatingWrapper(LossScaleWrapper):
     """Has the variables and checkpoints of the inner optimizer, and those of the loss scale."""
 
@@ -149,6 +151,7 @@ class DelegatingWrapper(LossScaleWrapper):
     _unconditional_deferred_dependencies = Forward("_unconditional_deferred_dependencies")
 
 
+@methods_shown_as("LossScaleOptimizer")
 @refuse_updates(UPDATE_METHODS["new"], NotImplementedError)
 class Keras2Wrapper(DelegatingWrapper):
     """The API of the final class, for a newer Keras 2 optimizer."""

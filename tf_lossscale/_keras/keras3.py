@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from tf_lossscale._core import scaling
 from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
@@ -22,6 +23,7 @@ _OF_KERAS_2 = (
 """Methods by which a subclass changes the steps of `fit` on Keras 2 only."""
 
 
+@methods_shown_as("LossScaleOptimizer")
 @refuse_updates(UPDATE_METHODS["keras3"], NotImplementedError)
 class Keras3Wrapper(Keras3Attributes):
     """The API of the final class, for a Keras 3 optimizer.

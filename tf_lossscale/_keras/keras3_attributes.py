@@ -6,6 +6,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.config import OPTIONS_OF_KERAS_3
 from tf_lossscale._keras.step_style import Call, StepCalls, note_overrides
 from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
@@ -74,6 +75,7 @@ class _Variables(list):
         return list(self)
 
 
+@methods_shown_as("LossScaleOptimizer")
 class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps, with its own variables."""
 

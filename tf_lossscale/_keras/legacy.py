@@ -7,6 +7,7 @@ from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import gradients_of, with_gradients
+from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._versions import optimizer_v2
@@ -22,6 +23,7 @@ from tf_lossscale._versions.replicas import has_own_sum
 from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 
+@methods_shown_as("LossScaleOptimizer")
 @refuse_updates(UPDATE_METHODS["legacy"], NotImplementedError)
 class OptimizerV2Wrapper(DelegatingWrapper):
     """The API of the final class, for an `OptimizerV2`, in eager mode and in graphs."""

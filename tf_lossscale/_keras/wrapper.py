@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
+from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._keras.arguments import (
@@ -58,6 +59,7 @@ class ForwardedMethod(Forward):
         return self.__get__(wrapper)(*args, **kwargs)
 
 
+@methods_shown_as("LossScaleOptimizer")
 class LossScaleWrapper:
     """Base class of the wrappers, with the API that does not depend on the inner optimizer.
 

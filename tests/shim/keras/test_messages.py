@@ -4,7 +4,7 @@ Each function provokes one error with the classes of a namespace: `tf` or our pa
 """
 
 import re
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import pytest
 import recorded
@@ -121,6 +121,40 @@ CONTRIB = {
     "tensor_loss": lambda owner: contrib_optimizer(owner).compute_gradients(tf.constant(1.0)),
     "no_pairs": lambda owner: contrib_optimizer(owner).apply_gradients([]),
 }
+
+
+PRIVATE = re.compile(r"\w+(?:Wrapper|Implementation|Attributes)\b|ScaledLoss|OneKind|SameClass")
+
+
+def public_objects() -> Dict[str, Any]:
+    made = {"v1": v1_optimizer(tfls), "cross-shard": cross_shard(tfls)}
+    made["contrib"] = contrib_optimizer(tfls)
+    for subject in recorded.ours():
+        made[str(subject)] = subject.dynamic(subject.inner("SGD", learning_rate=0.5))
+    return made
+
+
+def errors_for_wrong_arguments(made: Any) -> Iterator[str]:
+    for method in dir(made):
+        is_public = not method.startswith("_") or method in ("__init__", "_compute_gradients")
+        if not is_public or not hasattr(made, method):
+            continue
+        for call in (getattr(made, method), getattr(type(made), method, None)):
+            for arguments in ([], [object()] * 12):
+                try:
+                    call(*arguments, no_such_argument=1)
+                except Exception as error:
+                    yield f"{method}: {error}"
+
+
+@pytest.mark.parametrize("name", list(public_objects()))
+def test_errors_for_wrong_arguments_name_the_public_class(name: str) -> None:
+    """Python's own errors name a method by the class that defines it, from 3.10 on."""
+    made = public_objects()[name]
+    errors = list(errors_for_wrong_arguments(made))
+    assert len(errors) > 20
+    shown = [*errors, repr(made), str(made), type(made).__name__]
+    assert [text for text in shown if PRIVATE.search(text)] == []
 
 
 def first_sentence(error: Exception) -> str:
