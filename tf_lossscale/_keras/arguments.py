@@ -1,5 +1,6 @@
 """Checks what the constructors are given: the inner optimizer, the loss scale, the strategy."""
 
+import inspect
 from typing import Any, Dict, Optional, Tuple
 
 from tf_lossscale._core.loss_scales import (
@@ -64,6 +65,39 @@ def check_inner(inner: Any) -> KerasFamily:
             f"optimizer of {older}."
         )
     return family
+
+
+NAME_ON_KERAS_3 = "loss_scale_optimizer"
+
+OPTIONS_OF_KERAS_3 = (
+    *("clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps", "weight_decay"),
+    *("ema_momentum", "ema_overwrite_frequency", "use_ema"),
+)
+"""Options of every optimizer: the installed class forwards them, and it may write its defaults."""
+
+
+def take_arguments_of_keras_3(inner: Any, kwargs: Dict[str, Any]) -> Optional[str]:
+    """Removes the arguments from `kwargs` that only the constructor of Keras 3 has.
+
+    It takes `name`, and the options of every optimizer if they have their default values. For
+    optimizers of Keras 2, nothing is removed, so that Python raises its error. Returns the name.
+    """
+    family = keras_family(inner)
+    if family is None or family.kind != "keras3":
+        return None
+    defaults = {
+        parameter.name: parameter.default
+        for cls in family.base.__mro__
+        if "__init__" in vars(cls)
+        for parameter in inspect.signature(cls.__init__).parameters.values()
+    }
+    for option in (*OPTIONS_OF_KERAS_3, "loss_scale_factor"):
+        if option in kwargs and kwargs.pop(option) != defaults.get(option):
+            raise ValueError(
+                f"LossScaleOptimizer does not support `{option}`. Instead, set `{option}` on the "
+                "`inner_optimizer`."
+            )
+    return kwargs.pop("name", None)
 
 
 # What the warning about uncalled hooks calls a kind and the one before it, and what to override.

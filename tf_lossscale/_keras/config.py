@@ -7,6 +7,8 @@ from typing import Any, Dict, Optional
 
 from tf_lossscale._core.same_class import behaves_as
 from tf_lossscale._keras.arguments import (
+    NAME_ON_KERAS_3,
+    OPTIONS_OF_KERAS_3,
     as_final_arguments,
     experimental_loss_scale,
     final_loss_scale,
@@ -14,15 +16,15 @@ from tf_lossscale._keras.arguments import (
 )
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
-from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_families
+from tf_lossscale._versions.keras import (
+    calling_keras,
+    default_family,
+    is_keras_3,
+    keras_family,
+    loaded_families,
+)
 from tf_lossscale._versions.keras_optimizers import conversion_to_legacy
 from tf_lossscale._versions.releases import Since
-
-OPTIONS_OF_KERAS_3 = (
-    *("clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps", "weight_decay"),
-    *("ema_momentum", "ema_overwrite_frequency", "use_ema"),
-)
-"""Options of every optimizer: the installed class forwards them, and it may write its defaults."""
 
 _NOT_ARGUMENTS = (
     *("inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps"),
@@ -127,8 +129,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
         return cls(**named) if _accepts(cls, **named) else cls(inner, scale, **own)
     if "loss_scale" in config:
         converted = as_final_arguments(experimental_loss_scale(scale))
-        is_public = "role" in vars(vars(cls).get("_derived_from", cls))
-        if is_public and not (converted and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
+        if _is_public(cls) and not (converted and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
             # Files of both classes name the final one, which Keras has from 2.4 on.
             return _public_experimental()(inner, scale)
         if converted is None:
@@ -139,9 +140,27 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
             )
         arguments = converted
     arguments.update(own)
+    arguments.update(_name_on_keras_3(cls, inner, config, arguments))
     if has(Since.FROM_CONFIG_PASSES_POSITION) or _accepts(cls, inner, **arguments):
         return cls(inner, **arguments)
     return cls(inner_optimizer=inner, **arguments)
+
+
+def _name_on_keras_3(
+    cls: Any, inner: Any, config: Dict[str, Any], arguments: Dict[str, Any]
+) -> Dict[str, Any]:
+    """Returns the name as an argument, if a program has given one and the constructor takes it."""
+    name = config.get("name")
+    family = keras_family(inner)
+    if name in (None, NAME_ON_KERAS_3) or family is None or family.kind != "keras3":
+        return {}
+    takes_it = _is_public(cls) or _accepts(cls, inner, name=name, **arguments)
+    return {"name": name} if takes_it else {}
+
+
+def _is_public(cls: Any) -> bool:
+    """Returns whether a class is one of ours, and not a user's subclass."""
+    return "role" in vars(vars(cls).get("_derived_from", cls))
 
 
 def _public_experimental() -> Any:

@@ -252,6 +252,8 @@ class LossScaleOptimizer(_Implementation):
       initial_scale: the initial scale, or the fixed scale; `2 ** 15` if None.
       dynamic_growth_steps: finite steps in a row before the scale doubles; 2000 if None.
 
+    For an optimizer of Keras 3, the constructor also takes `name`, as Keras 3's class does.
+
     Raises:
       TypeError: `inner_optimizer` is not a Keras optimizer, or is a LossScaleOptimizer; or
         `dynamic` is not a bool.

@@ -7,7 +7,7 @@ import numpy as np
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.shown_names import methods_shown_as
-from tf_lossscale._keras.config import OPTIONS_OF_KERAS_3
+from tf_lossscale._keras.arguments import NAME_ON_KERAS_3, OPTIONS_OF_KERAS_3
 from tf_lossscale._keras.step_style import Call, StepCalls, note_overrides
 from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
@@ -96,7 +96,8 @@ class Keras3Attributes(LossScaleWrapper):
             self._check(initial)
         installed: Any = self._family.installed_final
         settings = {"initial_scale": initial, "dynamic_growth_steps": state.growth_steps}
-        installed.__init__(self, inner, name="loss_scale_optimizer", **settings)
+        name = self.__dict__.pop("_given_name", None) or NAME_ON_KERAS_3
+        installed.__init__(self, inner, name=name, **settings)
         # Created here rather than at the first step, so that no function is traced with a constant
         # scale. The order must be that of the installed class, as it determines the file layout.
         self.step_counter = self.add_variable(

@@ -17,6 +17,7 @@ from tf_lossscale._keras.arguments import (
     check_inner,
     final_loss_scale,
     refuse_unsupported,
+    take_arguments_of_keras_3,
 )
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._keras.step_style import Call
@@ -59,6 +60,20 @@ class ForwardedMethod(Forward):
         return self.__get__(wrapper)(*args, **kwargs)
 
 
+def _takes_arguments_of_keras_3(init: Callable[..., None]) -> Callable[..., None]:
+    """Accepts what the constructor of Keras 3's class takes as well, for its optimizers."""
+
+    @functools.wraps(init)
+    def with_arguments(self: Any, *args: Any, **kwargs: Any) -> None:
+        inner = args[0] if args else kwargs.get("inner_optimizer")
+        name = take_arguments_of_keras_3(inner, kwargs)
+        if name is not None:
+            self.__dict__["_given_name"] = name
+        init(self, *args, **kwargs)
+
+    return with_arguments
+
+
 @methods_shown_as("LossScaleOptimizer")
 class LossScaleWrapper:
     """Base class of the wrappers, with the API that does not depend on the inner optimizer.
@@ -76,6 +91,7 @@ class LossScaleWrapper:
     _set_up: Callable[[Any, Any], None]  # stores the inner optimizer, and the state of its scale
     _is_not_forwarded: Any = staticmethod(is_special)  # if the wrapper lacks an attribute
 
+    @_takes_arguments_of_keras_3
     def __init__(
         self,
         inner_optimizer: Any,

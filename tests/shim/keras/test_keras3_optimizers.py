@@ -194,3 +194,71 @@ def test_unscaled_integer_gradients_are_refused():
     with pytest.raises(TypeError, match="Only float gradients can be tested"):
         optimizer.apply_gradients([(tf.constant([8]), weight)])
     assert weight.numpy().item() == 1.0
+
+
+def made_or_error(cls, options):
+    try:
+        made = cls(keras.optimizers.SGD(0.5), **options)
+    except (TypeError, ValueError) as error:
+        return type(error).__name__, str(error)
+    made.build([keras.Variable([1.0])])
+    return made.name, [variable.path for variable in made._variables]
+
+
+DEFAULTS = {"clipnorm": None, "weight_decay": None, "use_ema": False, "ema_momentum": 0.99}
+DEFAULTS |= {"loss_scale_factor": None, "gradient_accumulation_steps": None}
+OPTIONS = [
+    {"name": "mine"},
+    {"name": "mine", "use_ema": False},
+    *({k: v} for k, v in DEFAULTS.items()),
+]
+WRONG = [{"clipnorm": 0.5}, {"weight_decay": 0.0}, {"use_ema": True}, {"ema_momentum": 0.5}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_arguments_of_keras_3_are_taken(options):
+    keras.backend.clear_session()  # which numbers the name of the original
+    assert made_or_error(OURS, options) == made_or_error(THEIRS, options)
+
+
+@pytest.mark.parametrize("options", WRONG, ids=str)
+def test_options_that_do_nothing_are_refused(options):
+    """The original of Keras 3.3 still takes them, and ignores them."""
+    error, message = made_or_error(OURS, options)
+    (name,) = options
+    assert (error, f"does not support `{name}`. Instead, set" in message) == ("ValueError", True)
+    theirs = made_or_error(THEIRS, options)
+    assert theirs[0] != "ValueError" or theirs == (error, message)
+
+
+def test_other_arguments_are_refused():
+    assert made_or_error(OURS, {"learning_rate": 0.5})[0] == "TypeError"
+
+
+def test_a_name_is_kept_by_the_configuration():
+    optimizer = OURS(keras.optimizers.SGD(0.5), name="mine")
+    for made in (
+        OURS.from_config(optimizer.get_config()),
+        THEIRS.from_config(optimizer.get_config()),
+        keras.optimizers.deserialize(keras.optimizers.serialize(optimizer)),
+    ):
+        assert made.name == "mine"
+
+    class Named(OURS):
+        def __init__(self, inner_optimizer, name="own", **options):
+            super().__init__(inner_optimizer, name=name, **options)
+
+    class OtherName(OURS):
+        """Has an argument of this name, for something else."""
+
+        def __init__(self, inner_optimizer, name="other", **options):
+            super().__init__(inner_optimizer, **options)
+            self.label = name
+
+    named = Named(keras.optimizers.SGD(0.5))
+    assert (named.name, Named.from_config(named.get_config()).name) == ("own", "own")
+    other = OtherName(keras.optimizers.SGD(0.5))
+    assert (other.name, OtherName.from_config(other.get_config()).label) == (
+        "loss_scale_optimizer",
+        "other",
+    )
