@@ -3,20 +3,18 @@
 What becomes of a `LossScale` object that is given to it depends on the TensorFlow, as with the
 originals. Up to 2.3 the object itself is the scale: `optimizer.loss_scale` returns it, and code for
 later versions reads it as a tensor. From 2.4 on the optimizer has a scale of its own, and the
-object warns when it is read.
+object warns when it is read. There `optimizer.loss_scale` is a tensor, and code for 2.3 calls it.
 """
 
 import functools
-import operator
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable
 
-import numpy as np
-
-from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, LossScale, is_standard
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._keras import final
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
+from tf_lossscale._keras.readable_scale import read_as_tensor, readable
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 
@@ -58,8 +56,8 @@ class LossScaleOptimizer(_Base):
     It is the final class with the constructor of TensorFlow 2.8. The loss is multiplied by the
     scale, and the gradients are divided by it. A dynamic scale skips steps with non-finite
     gradients.
-    The `loss_scale` property is a tensor. Up to TensorFlow 2.3 it is the `LossScale` that was
-    passed, which is called for its value, and also converts to a tensor of it.
+    The `loss_scale` property is a tensor, which returns the current scale if it is called. Up to
+    TensorFlow 2.3 it is the `LossScale` that was passed, which also converts to a tensor.
 
     State: that of the final class. If a `DynamicLossScale` is passed, the scale begins at its
     `initial_loss_scale`, and the object itself does not change. Up to TensorFlow 2.3 its variables
@@ -74,8 +72,8 @@ class LossScaleOptimizer(_Base):
       >>> optimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
       ...     tf.keras.optimizers.SGD(0.5), "dynamic")
       >>> step = optimizer.minimize(lambda: weight * 1.0, [weight])
-      >>> float(weight.numpy()), float(optimizer.loss_scale)
-      (0.5, 32768.0)
+      >>> float(weight.numpy()), float(optimizer.loss_scale), float(optimizer.loss_scale())
+      (0.5, 32768.0, 32768.0)
 
     Args:
       optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be wrapped
@@ -89,7 +87,14 @@ class LossScaleOptimizer(_Base):
 
     role = "experimental"
 
-    if not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
+    if has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
+
+        @property
+        def loss_scale(self) -> Any:
+            """The current loss scale: a float32 tensor of shape `[]`, which can also be called."""
+            return readable(self._state)
+
+    else:
 
         @property
         def loss_scale(self) -> Any:
@@ -113,7 +118,7 @@ class LossScaleOptimizer(_Base):
             if isinstance(scale, float):
                 number, scale = scale, FixedLossScale(max(scale, 1.0))
                 scale._loss_scale_value = number  # may be below 1, as in Keras from 2.4 on
-            scale = _read_as_tensor(scale)
+            scale = read_as_tensor(scale)
         elif is_standard(scale, DynamicLossScale) and not isinstance(loss_scale, str):
             _given_away(scale)
             if family.kind != "keras3":
@@ -122,6 +127,11 @@ class LossScaleOptimizer(_Base):
                         scale.initial_loss_scale, scale.increment_period, scale.multiplier
                     )
         self._wrap(optimizer, family, scale)
+
+    def _effective_scale(self) -> Any:
+        if type(self).loss_scale is LossScaleOptimizer.loss_scale:
+            return self._state()  # a step needs no object that can also be called
+        return super()._effective_scale()
 
 
 def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
@@ -150,9 +160,6 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
 
 _has_warned: "weakref.WeakKeyDictionary[Any, bool]" = weakref.WeakKeyDictionary()
 """By the loss scales that were given away."""
-_BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
-_OTHERS = ("abs", "ge", "gt", "le", "lt", "neg")
-_OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
 
 
 def _given_away(loss_scale: Any) -> None:
@@ -188,82 +195,3 @@ def _warn(loss_scale: Any) -> None:
             "numbers. To silence this, read `optimizer.loss_scale`, and give each optimizer a "
             "DynamicLossScale of its own."
         )
-
-
-def _read_as_tensor(loss_scale: Any) -> Any:
-    """Returns `loss_scale` itself, which from now on also converts to a tensor."""
-    if not isinstance(loss_scale, _ReadsAsTensor):
-        change_class(loss_scale, _ReadsAsTensor, overrides=False)
-    return loss_scale
-
-
-class _ReadsAsTensor:
-    """The operators and conversions of a tensor, for an object that returns it when called."""
-
-    # The operators of NumPy arrays give way to the ones here.
-    __array_priority__ = 100
-
-    __call__: Any  # of the class of the loss scale, an earlier base
-
-    def __array__(self, dtype: Optional[Any] = None) -> Any:
-        return np.asarray(self().numpy(), dtype)
-
-    def __float__(self) -> float:
-        return float(self())
-
-    def __int__(self) -> int:
-        return int(self())
-
-    def __format__(self, spec: str) -> str:
-        return format(float(self), spec) if spec else str(self)
-
-    def __eq__(self, other: Any) -> Any:
-        return self is other if _is_no_number(other) else self() == other
-
-    def __ne__(self, other: Any) -> Any:
-        return self is not other if _is_no_number(other) else self() != other
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        # `pickle` finds the class that the program knows, and not the one made here.
-        return (_made_again, (behaves_as(self),), *super().__reduce_ex__(protocol)[2:])
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _OF_TENSORS:
-            return getattr(self(), name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _as_graph_element(self) -> Any:
-        # `Session.run` calls it. The graph may be finalized, where no operation can be added.
-        variable = vars(self).get("_current_loss_scale")
-        return self() if variable is None else variable._as_graph_element()
-
-
-def _is_no_number(other: Any) -> bool:
-    # Loss scales are compared by identity, and with None and strings, by programs for 2.3.
-    return other is None or isinstance(other, (str, LossScale))
-
-
-def _made_again(cls: Any) -> Any:
-    return _read_as_tensor(cls.__new__(cls))
-
-
-def _operator(name: str, swapped: bool = False) -> Any:
-    function = getattr(operator, name)
-
-    def method(self: Any, *other: Any) -> Any:
-        return function(*other, self()) if swapped else function(self(), *other)
-
-    return do_not_convert(method)
-
-
-for _name in (*_BINARY, *_OTHERS):
-    setattr(_ReadsAsTensor, f"__{_name}__", _operator(_name))
-for _name in _BINARY:
-    setattr(_ReadsAsTensor, f"__r{_name}__", _operator(_name, swapped=True))
-
-
-def _to_tensor(value: Any, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
-    return tf.convert_to_tensor(value(), dtype=dtype, name=name)
-
-
-tf.register_tensor_conversion_function(_ReadsAsTensor, _to_tensor)

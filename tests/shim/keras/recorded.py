@@ -81,9 +81,9 @@ class Subject(NamedTuple):
         """The tensors or variables of the loss scale and of its counter (None if it is fixed)."""
         if self.api == "keras3":
             return optimizer.dynamic_scale, optimizer.step_counter
-        scale = optimizer.loss_scale
-        if callable(scale):  # the experimental class up to TensorFlow 2.3
-            return scale(), getattr(scale, "_num_good_steps", None)
+        scale = scale_of(optimizer)
+        if self.api == "experimental" and TF < (2, 4):
+            return scale, getattr(optimizer.loss_scale, "_num_good_steps", None)
         return scale, optimizer.dynamic_counter
 
     def read(self, optimizer: Any) -> Tuple[float, Optional[int], int]:
@@ -225,7 +225,7 @@ def gradient_source(variable: Any) -> Any:
 
 
 def scale_of(optimizer: Any) -> Any:
-    """The loss scale of an experimental optimizer: up to TensorFlow 2.3 it is called."""
+    """The current loss scale as a plain tensor: in ours, the experimental class's is called."""
     scale = optimizer.loss_scale
     return scale() if callable(scale) else scale
 

@@ -1,0 +1,58 @@
+"""The types of tensors, for which TensorFlow has no public names."""
+
+import abc
+import sys
+import traceback
+from typing import Any
+
+from tf_lossscale._versions.base import first_module
+
+_ops: Any = first_module("tensorflow.python.framework.ops")
+EagerTensor: Any = _ops.EagerTensor
+
+
+def _abstract_tensor() -> Any:
+    """Returns the class that TensorFlow tests for: `tf.is_tensor` is true of its instances."""
+    types = first_module("tensorflow.python.types.core", "tensorflow.python.framework.tensor_like")
+    # `tf.get_static_value` reads a `Value`, which eager tensors are from TensorFlow 2.15 on.
+    for name in ("Value", "Tensor", "_TensorLike"):
+        if issubclass(EagerTensor, getattr(types, name, ())):
+            return getattr(types, name)
+    raise ImportError(f"tensorflow: no base class of EagerTensor in {types.__name__}")
+
+
+AbstractTensor: Any = _abstract_tensor()
+
+
+class _PackedIntoLists(abc.ABC):  # noqa: B024 - classes are registered with it
+    """What TensorFlow 1.15 takes for a tensor in a list: a registered class with these two."""
+
+    dtype = property()
+    name = property()
+
+
+if hasattr(_ops, "register_dense_tensor_like_type"):
+    _ops.register_dense_tensor_like_type(_PackedIntoLists)
+
+
+def pack_into_lists(cls: Any) -> None:
+    """Lets TensorFlow convert lists that contain instances of `cls`, which derives from the above.
+
+    Later versions than 1.15 test for `AbstractTensor`.
+    """
+    _PackedIntoLists.register(cls)
+
+
+def called_for_a_value() -> bool:
+    """Returns whether an object is called because TensorFlow takes a value or a function of it.
+
+    `tf.Variable` and `tf.summary.write` do, and call whatever can be called.
+    """
+    for frame, _ in traceback.walk_stack(sys._getframe(2)):
+        module = frame.f_globals.get("__name__", "")
+        if ".autograph." in module:
+            continue  # in the way of every function that it does not convert
+        is_of_tensorflow = module.startswith(("tensorflow.python.", "tensorflow_core.python."))
+        makes_variable = "initial_value" in frame.f_code.co_varnames
+        return is_of_tensorflow and (makes_variable or module.endswith(".summary_ops_v2"))
+    return False
