@@ -109,7 +109,8 @@ def _is_a_name(package: str, parts: List[str]) -> bool:
         namespace = ".".join(parts[:length])
         if any((each + ".").startswith(namespace + ".") for each in namespaces):
             rest = parts[length:]
-            return not rest or rest[0] in {"__all__", *namespaces.get(namespace, {})}
+            own = bound_in(folder.joinpath(*parts[:length], "__init__.py"))
+            return not rest or rest[0] in {"__all__", *namespaces.get(namespace, {}), *own}
     for length in range(len(parts) + 1):
         path = folder.joinpath(*parts[:length])
         module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
@@ -122,7 +123,9 @@ def _is_a_name(package: str, parts: List[str]) -> bool:
 @functools.lru_cache(maxsize=None)
 def bound_in(module) -> Set[str]:
     """Names that a module binds at its top."""
-    names = set()
+    names: Set[str] = set()
+    if not module.exists():
+        return names
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             names.add(node.name)

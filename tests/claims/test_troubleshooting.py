@@ -30,6 +30,7 @@ OTHERWISE = {
     "policy argument": "by hand",
     "policy attribute": "by hand",
     "hypers": "by hand: a private method",
+    "strategy": "by hand: a switch of the shim, or another strategy",
     "dynamic as a string": "no error on Keras 3",
     "subclass": "no error on Keras 3",
 }

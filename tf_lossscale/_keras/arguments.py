@@ -1,7 +1,7 @@
-"""Checks what the constructors are given: the inner optimizer, the loss scale, the strategy."""
+"""Checks what the constructors are given: the inner optimizer and the loss scale."""
 
 import inspect
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional
 
 from tf_lossscale._core.loss_scales import (
     DEFAULT_INITIAL_SCALE,
@@ -11,13 +11,11 @@ from tf_lossscale._core.loss_scales import (
     is_standard,
 )
 from tf_lossscale._core.same_class import loss_scale_class
-from tf_lossscale._versions.base import has, tf, tf1
+from tf_lossscale._versions.base import has, tf1
 from tf_lossscale._versions.files import registered_class
 from tf_lossscale._versions.keras import KerasFamily, keras_family
 from tf_lossscale._versions.keras_optimizers import keras_3_backend, uncalled_hooks
 from tf_lossscale._versions.releases import Since
-
-_SUPPORTED = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy")
 
 # Keras 2 sets the same attribute since TensorFlow 2.6, so each class detects the other's wrappers.
 MARK = "_is_wrapped_by_loss_scale_optimizer"
@@ -111,27 +109,6 @@ _KINDS = {
 }
 
 
-def refuse_unsupported() -> None:
-    """Raises a ValueError under a strategy for which the original does not support loss scaling.
-
-    The class of TensorFlow 1.15 accepts every strategy, and so does our class on that version.
-    """
-    if not has(Since.KERAS_REFUSES_STRATEGIES) or not tf.distribute.has_strategy():
-        return
-    strategy = tf.distribute.get_strategy()
-    if isinstance(strategy, _classes("TPUStrategy")):
-        raise ValueError(
-            "Loss scaling is not supported with TPUStrategy. Loss scaling is unnecessary with "
-            "TPUs, since they support bfloat16 instead of float16 and bfloat16 does not require "
-            "loss scaling. You should remove the use of the LossScaleOptimizer when TPUs are used."
-        )
-    if not isinstance(strategy, _classes(*_SUPPORTED)):
-        raise ValueError(
-            "Loss scaling is not supported with the tf.distribute.Strategy: "
-            f"{type(strategy).__name__}. Try using a different Strategy, e.g. a MirroredStrategy"
-        )
-
-
 def are_summed(
     skip_gradients_aggregation: bool = False,
     experimental_aggregate_gradients: bool = True,
@@ -145,11 +122,6 @@ def are_summed(
             "name, and skip_gradients_aggregation or experimental_aggregate_gradients."
         )
     return skip_gradients_aggregation or not experimental_aggregate_gradients
-
-
-def _classes(*names: str) -> Tuple[Any, ...]:
-    spaces = [space for api in (tf, tf1) for space in (api.distribute, api.distribute.experimental)]
-    return tuple(getattr(each, name) for each in spaces for name in names if hasattr(each, name))
 
 
 def takes(optimizer: Any) -> bool:

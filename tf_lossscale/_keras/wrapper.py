@@ -16,12 +16,12 @@ from tf_lossscale._keras.arguments import (
     MARK,
     check_inner,
     final_loss_scale,
-    refuse_unsupported,
     take_arguments_of_keras_3,
 )
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._keras.step_style import Call
 from tf_lossscale._keras.steps import StepArguments
+from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily

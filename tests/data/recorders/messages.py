@@ -49,6 +49,10 @@ PROGRAMS = {
     "sum": "tf.compat.v1.tpu.cross_replica_sum(tf.constant([1.0]))",
     "sum in a graph": "with tf.Graph().as_default(), tf.compat.v1.Session() as session:\n"
     "    session.run(tf.compat.v1.tpu.cross_replica_sum(tf.constant([1.0])))",
+    "strategy": "strategy = tf.distribute.experimental.CentralStorageStrategy("
+    "['/cpu:0'], '/cpu:0')\n"
+    "with strategy.scope():\n"
+    "    tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())",
     "hypers": WRAPPED + "opt._decayed_lr('float32')",
 }
 

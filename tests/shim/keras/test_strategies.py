@@ -10,6 +10,9 @@ import recorded
 import replicas
 import tensorflow as tf
 
+import tf_lossscale as tfls
+from tf_lossscale._keras import strategies
+
 REFUSAL = "Loss scaling is not supported with the tf.distribute.Strategy: CentralStorageStrategy"
 SUBJECTS = recorded.ours() + recorded.originals()
 DISTRIBUTE = tf.compat.v2.distribute
@@ -60,6 +63,56 @@ def test_a_strategy_is_refused_in_a_step(subject: Any, step: str, fixed: bool) -
             with pytest.raises(ValueError, match=REFUSAL):
                 replicas.run(strategy, take_step)
             assert recorded.number(variable) == 1.0
+
+
+OURS = recorded.ours()
+
+
+@pytest.fixture
+def _nothing_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "_allowed", [])
+
+
+@pytest.mark.usefixtures("_nothing_is_allowed")
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 accepts every strategy")
+@pytest.mark.parametrize("subject", OURS, ids=str)
+def test_a_strategy_that_is_allowed_is_used(subject: Any) -> None:
+    allow = "tf_lossscale.keras.mixed_precision.allow_strategy"
+    with recorded.eagerly(), central_storage().scope():
+        inner = subject.inner("SGD", learning_rate=0.5)
+        with pytest.raises(ValueError, match=f"{allow}\\(CentralStorageStrategy\\)"):
+            subject.dynamic(inner, 8.0, 100)
+    tfls.keras.mixed_precision.allow_strategy(type(central_storage()))
+    tfls.keras.mixed_precision.allow_strategy(type(central_storage()))  # twice is once
+    strategy = central_storage()
+    with recorded.eagerly(), strategy.scope():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        gradient = tf.compat.v2.Variable(1.0)
+        for value, after, scale in ((1.0, 0.5, 8.0), (float("nan"), 0.5, 4.0), (1.0, 0.0, 4.0)):
+            gradient.assign(value)
+
+            def step() -> None:
+                optimizer.get_scaled_loss(tf.constant(1.0))
+                optimizer.apply_gradients([(gradient.read_value(), variable)])
+
+            if subject.kind.name == "legacy" and recorded.TF >= (2, 5):
+                # Keras itself does not take the sums that it is given there.
+                with pytest.raises(NotImplementedError, match="CentralStorageStrategy"):
+                    replicas.run(strategy, step)
+                return
+            replicas.run(strategy, step)
+            assert recorded.number(variable) == after
+            assert float(subject.scale_and_counter(optimizer)[0].numpy()) == scale
+
+
+@pytest.mark.usefixtures("_nothing_is_allowed")
+def test_only_classes_of_strategies_can_be_allowed() -> None:
+    allow = tfls.keras.mixed_precision.allow_strategy
+    for wrong in (central_storage(), int, "CentralStorageStrategy", None):
+        with pytest.raises(TypeError, match=r"such as type\(strategy\)"):
+            allow(wrong)
+    allow(tf.compat.v1.distribute.OneDeviceStrategy)
 
 
 STRATEGIES_OF_1_15: Dict[str, Callable[[Any], Any]] = {

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
         global_policy as global_policy,
         set_global_policy as set_global_policy,
     )
+    from tf_lossscale._keras.strategies import allow_strategy as allow_strategy
     from tf_lossscale.keras.mixed_precision import experimental as experimental
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _attach(__name__, ("experimental",))
+    __all__, __getattr__, __dir__ = _attach(
+        __name__, ("experimental",), allow_strategy="_keras.strategies"
+    )
