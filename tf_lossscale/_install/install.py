@@ -4,17 +4,24 @@ Missing symbols are added to each module of the API once it has been imported: t
 loaded already at once, to others by an import hook. So no lazy part of TensorFlow is loaded.
 """
 
+import functools
 import sys
 import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set
 
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._install import namespaces
-from tf_lossscale._install.compile_wrapper import wrapper_for
 from tf_lossscale._install.namespaces import SyntheticNamespace, is_of_interest, is_private
-from tf_lossscale._versions.originals import COMPILERS, attribute_dicts, is_lazy_loader, replaced
+from tf_lossscale._versions.interventions import (
+    COMPILERS,
+    INSTALLED,
+    Attributes,
+    hook_compile,
+    unhook_compile,
+)
+from tf_lossscale._versions.originals import is_lazy_loader
 
 _record: "Optional[_Record]" = None
 _paused: List[_import_hook.Subscriber] = []
@@ -59,6 +66,9 @@ def install(replace: bool = False) -> None:
 def uninstall() -> None:
     """Undoes `install()`: the paths that it added are gone, those that it replaced are back.
 
+    From then on, `compile` uses Keras's own class, also under a policy that this package has set.
+    The next policy that it sets brings the shim's class back.
+
     Some API modules of TensorFlow 2.4 to 2.8 cache their attributes permanently: a name that was
     added to one of these and used stays there.
     """
@@ -68,6 +78,7 @@ def uninstall() -> None:
             # The finder of `tf-lossscale run`, which installs at the first import of TensorFlow.
             if getattr(finder, "installs_tf_lossscale", False):
                 sys.meta_path.remove(finder)
+        unhook_compile()
         if _record is not None:
             _import_hook.unsubscribe(_installer)
             _record.undo()
@@ -124,7 +135,7 @@ class _Installer(_import_hook.Subscriber):
             module = SyntheticNamespace(name, name.partition(".")[2])
             _record.modules[name] = sys.modules[name] = module
             # Python will set it as an attribute of its parent when its import completes.
-            _record.remember(sys.modules[parent], child)
+            _record.attributes.remember(sys.modules[parent], child)
             return module.__spec__
         is_importing = "tensorflow" in sys.modules and not _record.tensorflow_is_there
         if is_importing and name.startswith("tensorflow."):
@@ -146,94 +157,72 @@ def _fill_all(record: "_Record") -> None:
             _fill(record, name, module)
 
 
-_MISSING = object()
-
-
 class _Record:
     """The changes of one installation, from `install()` to `uninstall()`."""
 
     def __init__(self) -> None:
         self.replace = False
-        self.bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
+        self.attributes = Attributes()
         self.modules: Dict[str, SyntheticNamespace] = {}  # by full name: ours in `sys.modules`
         self.tensorflow_is_there = False  # whether `import tensorflow` has completed
         self.early: Set[str] = set()  # the modules of interest that were imported before that
         self.subscribers = _import_hook.subscribers()  # those that the import hook had before
-        self._attributes: List[Tuple[Any, str, Any]] = []
-        self._theirs: Dict[int, Set[str]] = {}
-
-    def note(self, module: Any, names: Iterable[str]) -> None:
-        """Remembers which of `names` a module had when it was first seen.
-
-        Some of our symbols are TensorFlow's objects under another path, so the value of an
-        attribute does not show whether we set it.
-        """
-        for attributes in attribute_dicts(module):
-            self._theirs.setdefault(id(attributes), {name for name in names if name in attributes})
-
-    def bind(self, owner: Any, name: str, value: Any) -> None:
-        self.remember(owner, name)
-        self.bound.append((name, value))
-        setattr(owner, name, value)
-
-    def remember(self, owner: Any, name: str) -> None:
-        """Remembers the value of an attribute before it is changed."""
-        found = [attributes[name] for attributes in attribute_dicts(owner) if name in attributes]
-        self._attributes.append((owner, name, found[-1] if found else _MISSING))
-        if found:
-            replaced.append((owner, name, found[-1]))
 
     def undo(self) -> None:
-        for owner, name, old in reversed(self._attributes):
-            if old is _MISSING:
-                _forget(owner, name)
-            else:
-                setattr(owner, name, old)
-        # The copies of our symbols that wrappers of API modules have cached.
-        for name, module in list(sys.modules.items()):
-            if not isinstance(module, ModuleType) or not is_of_interest(name):
-                continue
-            if is_lazy_loader(module) or is_private(name):
-                continue  # ours are removed as a whole; TensorFlow's have none of our symbols
-            for attributes in attribute_dicts(module):
-                theirs = self._theirs.get(id(attributes), set())
-                for bound, value in self.bound:
-                    if bound not in theirs and attributes.get(bound, _MISSING) is value:
-                        del attributes[bound]
+        # The wrappers of API modules, which cache our symbols. TensorFlow's modules without a
+        # public name do not, and ours are removed as a whole.
+        self.attributes.undo(
+            module
+            for name, module in list(sys.modules.items())
+            if isinstance(module, ModuleType)
+            and is_of_interest(name)
+            and not is_lazy_loader(module)
+            and not is_private(name)
+        )
         for name, module in self.modules.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
-        replaced.clear()
-
-
-def _forget(owner: Any, name: str) -> None:
-    """Removes an attribute of an API module, also from the cache of its wrapper."""
-    for attributes in attribute_dicts(owner):
-        attributes.pop(name, None)
 
 
 def _fill(record: _Record, module_name: str, module: Any) -> None:
     """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class."""
     if module_name in COMPILERS:
-        wrapper = wrapper_for(module, record.replace)
-        if wrapper is not None:
-            record.bind(module, *wrapper)
-        return
-    namespace = namespaces.namespace_of(module_name)
-    if namespace is None or isinstance(module, SyntheticNamespace):
-        return
+        # The class at the public path is ours then, and programs test for it.
+        if record.replace or _has_class_of_keras_3(module):
+            hook_compile(module, INSTALLED, _scaling_of_compile)
+    elif not isinstance(module, SyntheticNamespace):
+        namespace = namespaces.namespace_of(module_name)
+        if namespace is not None:
+            _fill_namespace(record, module_name, module, namespace)
+
+
+def _has_class_of_keras_3(module: Any) -> bool:
+    return hasattr(module, "Trainer")
+
+
+def _scaling_of_compile(model: Any, always: bool) -> Any:
+    # Imported when a model is compiled, because it imports TensorFlow and Keras.
+    from tf_lossscale._keras import policy_marks
+
+    return policy_marks.scaling_of(model, always)
+
+
+def _fill_namespace(record: _Record, module_name: str, module: Any, namespace: str) -> None:
     present = set(dir(module))
     _supply(record, module, module_name, namespace, present)
     symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
-    record.note(module, symbols)
+    record.attributes.note(module, symbols)
+    added = {}
     for name, symbol in symbols.items():
         is_replaced = name in present and (record.replace or _is_of_keras_3(module, symbol))
         if is_replaced or (symbol.legacy and name not in present):
-            if module_name.split(".")[0] in ("keras", "tf_keras"):
-                # Our classes import Keras, which may be partly imported now.
-                _bind_lazily(record, module, symbol)
-            else:
-                record.bind(module, name, _namespace.load(symbol))
+            added[name] = functools.partial(_namespace.load, symbol)
+    if module_name.split(".")[0] in ("keras", "tf_keras"):
+        if added:
+            record.attributes.bind_lazily(module, added)
+        return
+    for name, load in added.items():
+        record.attributes.bind(module, name, load())
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
@@ -249,24 +238,5 @@ def _supply(record: _Record, parent: Any, name: str, namespace: str, present: Se
             below = namespaces.join(namespace, child)
             module = SyntheticNamespace(f"{name}.{child}", below)
             record.modules[module.__name__] = sys.modules[module.__name__] = module
-            record.bind(parent, child, module)
+            record.attributes.bind(parent, child, module)
             _supply(record, module, module.__name__, below, set())
-
-
-def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
-    record.remember(module, symbol.name)
-    _forget(module, symbol.name)
-    earlier, listed = vars(module).get("__getattr__"), vars(module).get("__dir__")
-
-    def module_getattr(name: str) -> Any:
-        if name == symbol.name:
-            value = _namespace.load(symbol)
-            record.bound.append((name, value))  # a wrapper of the module caches it
-            return value
-        if earlier is not None:
-            return earlier(name)
-        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-
-    record.bind(module, "__getattr__", module_getattr)
-    names = listed or (lambda: vars(module))
-    record.bind(module, "__dir__", lambda: sorted({*names(), symbol.name}))

@@ -16,7 +16,8 @@ from types import ModuleType
 from typing import Any, Iterable, List, Optional
 
 from tf_lossscale import _namespace, _paths
-from tf_lossscale._versions.originals import API_ROOTS, COMPILERS
+from tf_lossscale._versions.interventions import COMPILERS
+from tf_lossscale._versions.originals import API_ROOTS
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 # Modules of TensorFlow itself on every version, above some of `_paths.PRIVATE`.

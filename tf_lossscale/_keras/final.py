@@ -28,7 +28,6 @@ from tf_lossscale._versions.keras import (
     loaded_families,
     loaded_keras_packages,
 )
-from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 from tf_lossscale._versions.private_hooks import refuse_uncalled
 
 _WRAPPERS = {"legacy": OptimizerV2Wrapper, "new": Keras2Wrapper, "keras3": Keras3Wrapper}
@@ -77,12 +76,6 @@ class OneKind(SameClass):
                 yield family.installed_experimental
             else:
                 yield family.installed_final if public is cls else family.installed_class
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        is_instance = super().__instancecheck__(instance)
-        if is_instance and not isinstance(type(instance), SameClass):
-            explain_missing_methods(type(instance))
-        return is_instance
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Makes an instance, without requirements on the arguments.

@@ -112,6 +112,20 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
         cls.__module__ = installed.__module__
 
 
+def serialize_like(cls: Any, installed: Any) -> None:
+    """Makes model files name `cls` like another class of Keras, by its public path.
+
+    Keras 2 has the path in the class, from TensorFlow 2.12 on. Keras 3 has it in a table.
+    """
+    for attribute, paths in vars(installed).items():
+        if attribute.startswith("_keras_api_names"):
+            setattr(cls, attribute, paths)
+    package = installed.__module__.split(".")[0]
+    if package == "keras" and is_keras_3(sys.modules[package]):
+        names = importlib.import_module(package + ".src.api_export").REGISTERED_OBJS_TO_NAMES
+        names[cls] = names[installed]
+
+
 def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     """Yields each name of the original class in files, with the table that resolves it."""
     keras = KerasFamily("", package, None).keras

@@ -84,30 +84,6 @@ _KERAS_3_BEFORE_THE_SUM = (
     "_clip_gradients",
 )
 
-_KERAS_2_METHODS = ("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic_counter")
-
-
-def explain_missing_methods(cls: Any) -> None:
-    """Adds advice to the AttributeError for a Keras 2 method of Keras 3's own class.
-
-    Programs of Keras 2 test the class of the optimizer, and then call these methods. `hasattr`
-    still returns False.
-    """
-    if hasattr(cls, _KERAS_2_METHODS[0]) or hasattr(cls, "__getattr__"):
-        return
-
-    def __getattr__(self: Any, name: str) -> Any:
-        message = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if name in _KERAS_2_METHODS:
-            message += (
-                ": it is Keras 3's own class. Wrap the optimizer in "
-                "tf_lossscale.keras.mixed_precision.LossScaleOptimizer before compile(), or call "
-                "tf_lossscale.install(replace=True) first, so that compile() does."
-            )
-        raise AttributeError(message)
-
-    cls.__getattr__ = __getattr__
-
 
 def keras_3_backend() -> str:
     """Returns the backend of Keras 3: "tensorflow", "jax", "torch" and so on."""

@@ -6,7 +6,10 @@ This module does not import TensorFlow, because `install()` runs before TensorFl
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-_ROOTS = ("tensorflow", "tensorflow_core")  # in TensorFlow 1.15, both are names of the package
+TENSORFLOW_ROOTS = (
+    "tensorflow",
+    "tensorflow_core",
+)  # in TensorFlow 1.15, both are names of the package
 
 API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow._api.v1", ""),
@@ -56,8 +59,8 @@ def original(namespace: Any, name: str) -> Optional[Any]:
 
     The namespace is an API module, the wrapper of one, or None.
     """
-    if namespace is None:
-        return None
+    if namespace is None or type(namespace).__module__.startswith("tf_lossscale."):
+        return None  # there is no such namespace, or `install()` has supplied it
     # Look here first: reading the attribute may import our class, whose module may be the caller.
     # A module and its wrapper count as one owner: they share dictionaries.
     own = {id(attributes) for attributes in attribute_dicts(namespace)}
@@ -71,7 +74,7 @@ def original(namespace: Any, name: str) -> Optional[Any]:
 # and logs warnings, and a program on the shim may not need it.
 CONTRIB_MODULES = tuple(
     f"{root}.contrib.mixed_precision.python.{module}"
-    for root in _ROOTS
+    for root in TENSORFLOW_ROOTS
     for module in ("loss_scale_manager", "loss_scale_optimizer")
 )
 """The modules that define the classes."""
@@ -85,44 +88,6 @@ def loaded_contrib_class(name: str) -> Optional[Any]:
     loaded = [vars(sys.modules[module]) for module in CONTRIB_MODULES if module in sys.modules]
     found = (names[name] for names in loaded if name in names)
     return next((cls for cls in found if not cls.__module__.startswith("tf_lossscale.")), None)
-
-
-# `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself
-# or within the module that defines it. Keras has no public way to choose another class.
-COMPILERS = frozenset(
-    f"{top}.engine.{module}"
-    for top in ("keras", "keras.src", "tf_keras.src", *(f"{root}.python.keras" for root in _ROOTS))
-    for module in ("training", "training_v1")
-) | {"keras.src.trainers.trainer"}
-"""The modules that define `compile`, in all versions."""
-
-
-def variable_of_compile(module: Any) -> str:
-    """Returns the name of that variable; it is `LossScaleOptimizer` in Keras 3 only."""
-    names = ("LossScaleOptimizer", "lso", "loss_scale_optimizer")
-    return next((name for name in names if hasattr(module, name)), "")
-
-
-class StandIn:
-    """The value that `install()` gives to such a variable. It has all attributes of Keras's value.
-
-    Unless `always`, only optimizers of models with an experimental policy of ours are wrapped.
-    """
-
-    def __init__(self, installed: Any, always: bool) -> None:
-        self.installed = installed  # Keras's own value: a class, or the module of the classes
-        self.always = always
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.installed, name)
-
-
-def compile_uses_policies() -> bool:
-    """Returns whether `compile` of a loaded Keras uses the loss scales of our policies."""
-    return any(
-        isinstance(getattr(module, variable_of_compile(module), None), StandIn)
-        for module in map(sys.modules.get, COMPILERS)
-    )
 
 
 class Recorded(NamedTuple):

@@ -140,6 +140,9 @@ class Since:
     # Keras 2 refuses to wrap one optimizer twice. Keras 3 never does.
     KERAS_MARKS_WRAPPED = (2, 6)
 
+    # `compile` scales the loss under `mixed_float16` only, dynamically. Before, it also uses the
+    # loss scale of an experimental policy, of any name. The policies last exist in 2.8.
+    COMPILE_READS_NAME_OF_POLICY = (2, 9)
     # `from_config` of the final class gives a subclass the inner optimizer by position. Before, it
     # gives it by name.
     FROM_CONFIG_PASSES_POSITION = (2, 9)

@@ -1,9 +1,11 @@
-"""Runs a program after an installation: `installed.py keep|replace PROGRAM`."""
+"""Runs a program after an installation: `installed.py keep|replace PROGRAM [ARGUMENT ...]`."""
 
 import runpy
 import sys
 
 import tf_lossscale
 
-tf_lossscale.install(replace=sys.argv[1] == "replace")
-runpy.run_path(sys.argv[2], run_name="__main__")
+MODE, *ARGUMENTS = sys.argv[1:]
+tf_lossscale.install(replace=MODE == "replace")
+sys.argv = ARGUMENTS
+runpy.run_path(ARGUMENTS[0], run_name="__main__")
