@@ -81,19 +81,123 @@ VIEWS: Dict[str, str] = {
 }
 """Second names that TensorFlow has for a namespace, and the one that they show."""
 
-_PRIVATE_EXPERIMENTAL = "python.keras.mixed_precision.experimental"
 
-PRIVATE: Dict[str, str] = {
-    "contrib.mixed_precision.python.loss_scale_manager": "contrib.mixed_precision",
-    "contrib.mixed_precision.python.loss_scale_optimizer": "contrib.mixed_precision",
-    "contrib.tpu.python.ops.tpu_ops": "contrib.tpu",
-    "contrib.tpu.python.tpu.tpu_optimizer": "contrib.tpu",
-    _PRIVATE_EXPERIMENTAL: "keras.mixed_precision.experimental",
-    _PRIVATE_EXPERIMENTAL + ".get_layer_policy": "keras.mixed_precision.experimental",
-    _PRIVATE_EXPERIMENTAL + ".loss_scale_optimizer": "keras.mixed_precision.experimental",
-    _PRIVATE_EXPERIMENTAL + ".policy": "keras.mixed_precision.experimental",
+def symbol_at(path: str) -> Symbol:
+    """Returns the symbol of a path in `PRIVATE`, or of any other public one without `tf.`."""
+    namespace, _, name = path.rpartition(".")
+    return NAMESPACES[namespace][name]
+
+
+def _at(namespace: str, *names: str, **renamed: str) -> Dict[str, str]:
+    """Returns the paths in a namespace of names, and of names that are different there."""
+    paths = dict({name: name for name in names}, **renamed)
+    return {name: f"{namespace}.{public}" for name, public in paths.items()}
+
+
+_PRIVATE_MANAGERS = _at(
+    "contrib.mixed_precision",
+    *("LossScaleManager", "FixedLossScaleManager", "ExponentialUpdateLossScaleManager"),
+)
+_PRIVATE_EXPERIMENTAL = _at(
+    "keras.mixed_precision.experimental",
+    *("LossScaleOptimizer", "Policy", "set_policy", "global_policy", "get_layer_policy"),
+)
+_PRIVATE_OPTIMIZERS = {
+    **_at("keras.mixed_precision.experimental", LossScaleOptimizerV1="LossScaleOptimizer"),
+    **_at(
+        "keras.mixed_precision",
+        "LossScaleOptimizer",
+        BaseLossScaleOptimizer="LossScaleOptimizer",
+        LossScaleOptimizerV3="LossScaleOptimizer",
+    ),
 }
-"""Modules without a public name that programs import all the same, and what they show.
+_PRIVATE_POLICIES = {
+    **_at("keras.mixed_precision.experimental", PolicyV1="Policy"),
+    **_at(
+        "keras.mixed_precision",
+        *("Policy", "global_policy", "set_global_policy"),
+        set_policy="set_global_policy",  # its name in TensorFlow 2.4 and 2.5
+    ),
+}
+_PRIVATE_FINAL = _at(
+    "keras.mixed_precision", "LossScaleOptimizer", "Policy", "global_policy", "set_global_policy"
+)
+_PRIVATE_REWRITES = _at(
+    "compat.v1.mixed_precision",
+    "enable_mixed_precision_graph_rewrite",
+    "disable_mixed_precision_graph_rewrite",
+    enable_mixed_precision_graph_rewrite_v1="enable_mixed_precision_graph_rewrite",
+    disable_mixed_precision_graph_rewrite_v1="disable_mixed_precision_graph_rewrite",
+)
+_PRIVATE_V1_OPTIMIZER = _at("compat.v1.mixed_precision", "MixedPrecisionLossScaleOptimizer")
 
-They were importable on TensorFlow 1.15 and, below `python.keras`, up to 2.3.
+
+def _of_keras(package: str) -> Dict[str, Dict[str, str]]:
+    """Returns the modules below the `mixed_precision` of one Keras package."""
+    return {
+        package + ".loss_scale_optimizer": _PRIVATE_OPTIMIZERS,
+        package + ".policy": _PRIVATE_POLICIES,
+        package + ".get_layer_policy": _at(
+            "keras.mixed_precision.experimental", "get_layer_policy"
+        ),
+    }
+
+
+def _of_experimental(package: str) -> Dict[str, Dict[str, str]]:
+    return {
+        package: _PRIVATE_EXPERIMENTAL,
+        package + ".loss_scale_optimizer": _at(
+            "keras.mixed_precision.experimental", "LossScaleOptimizer"
+        ),
+        package + ".policy": _at(
+            "keras.mixed_precision.experimental", "Policy", "set_policy", "global_policy"
+        ),
+        package + ".get_layer_policy": _at(
+            "keras.mixed_precision.experimental", "get_layer_policy"
+        ),
+    }
+
+
+def _of_api(keras: str) -> Dict[str, Dict[str, str]]:
+    """Returns the generated modules of a Keras API, which editors import names from."""
+    return {
+        keras + ".mixed_precision": _PRIVATE_FINAL,
+        keras + ".mixed_precision.experimental": _PRIVATE_EXPERIMENTAL,
+    }
+
+
+PRIVATE: Dict[str, Dict[str, str]] = {
+    # TensorFlow 1.
+    "tensorflow.contrib.mixed_precision.python.loss_scale_manager": _PRIVATE_MANAGERS,
+    "tensorflow.contrib.mixed_precision.python.loss_scale_optimizer": _at(
+        "contrib.mixed_precision", "LossScaleOptimizer"
+    ),
+    "tensorflow.contrib.tpu.python.ops.tpu_ops": _at("contrib.tpu", "cross_replica_sum"),
+    "tensorflow.contrib.tpu.python.tpu.tpu_optimizer": _at("contrib.tpu", "CrossShardOptimizer"),
+    # Every TensorFlow.
+    "tensorflow.python.tpu.ops.tpu_ops": _at("compat.v1.tpu", "cross_replica_sum"),
+    "tensorflow.python.tpu.tpu_optimizer": _at("compat.v1.tpu", "CrossShardOptimizer"),
+    "tensorflow.python.training.experimental.loss_scale": _at(
+        "compat.v1.mixed_precision", "LossScale", "FixedLossScale", "DynamicLossScale"
+    ),
+    "tensorflow.python.training.experimental.loss_scale_optimizer": _PRIVATE_V1_OPTIMIZER,
+    "tensorflow.python.training.experimental.mixed_precision": _PRIVATE_REWRITES,
+    "tensorflow.python.training.training": {**_PRIVATE_V1_OPTIMIZER, **_PRIVATE_REWRITES},
+    # Keras up to TensorFlow 2.3, from 2.4 on, from 2.6 to 2.12, and from 2.13 to 2.15.
+    **_of_experimental("tensorflow.python.keras.mixed_precision.experimental"),
+    **_of_keras("tensorflow.python.keras.mixed_precision"),
+    **_of_keras("keras.mixed_precision"),
+    "keras.src.mixed_precision": _PRIVATE_FINAL,
+    **_of_keras("keras.src.mixed_precision"),
+    # The API of Keras up to TensorFlow 2.5, and up to 2.15.
+    **_of_api("tensorflow.python.keras.api._v1.keras"),
+    **_of_api("tensorflow.python.keras.api._v2.keras"),
+    **_of_api("keras.api._v1.keras"),
+    **_of_api("keras.api._v2.keras"),
+}
+"""Modules without a public name that programs import all the same, by their full names.
+
+`{module: {name in it: public path}}`: `keras.mixed_precision.loss_scale_optimizer` has the name
+`LossScaleOptimizerV1` for `keras.mixed_precision.experimental.LossScaleOptimizer`, which is below
+`tf` and below `tf_lossscale`. Each module was importable on some TensorFlow.
 """

@@ -132,7 +132,7 @@ class _Installer(_import_hook.Subscriber):
             return None
         parent, _, child = name.rpartition(".")
         if is_private(name):
-            module = SyntheticNamespace(name, name.partition(".")[2])
+            module = SyntheticNamespace(name)
             _record.modules[name] = sys.modules[name] = module
             # Python will set it as an attribute of its parent when its import completes.
             _record.attributes.remember(sys.modules[parent], child)
@@ -192,7 +192,9 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
             hook_compile(module, INSTALLED, _scaling_of_compile)
     elif not isinstance(module, SyntheticNamespace):
         namespace = namespaces.namespace_of(module_name)
-        if namespace is not None:
+        if namespace is None:
+            _fill_private(record, module_name, module)
+        else:
             _fill_namespace(record, module_name, module, namespace)
 
 
@@ -223,6 +225,18 @@ def _fill_namespace(record: _Record, module_name: str, module: Any, namespace: s
         return
     for name, load in added.items():
         record.attributes.bind(module, name, load())
+
+
+def _fill_private(record: _Record, module_name: str, module: Any) -> None:
+    """Adds what a module without a public name had in another version."""
+    symbols = namespaces.private_symbols(module_name)
+    missing = {
+        name: functools.partial(_namespace.load, symbol)
+        for name, symbol in symbols.items()
+        if name not in vars(module)
+    }
+    if missing:
+        record.attributes.bind_lazily(module, missing)
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:

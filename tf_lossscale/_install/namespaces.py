@@ -7,21 +7,19 @@ does not walk TensorFlow's attributes; it recognizes every module of such a tree
 (`namespace_of`). A namespace that TensorFlow no longer has becomes a `SyntheticNamespace`.
 """
 
+import functools
 import importlib
 import importlib.abc
 import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 from tf_lossscale import _namespace, _paths
 from tf_lossscale._versions.interventions import COMPILERS
 from tf_lossscale._versions.originals import API_ROOTS
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
-
-# Modules of TensorFlow itself on every version, above some of `_paths.PRIVATE`.
-TENSORFLOW_HAS = ("python", "python.keras", "python.keras.mixed_precision")
 
 
 def namespace_of(module_name: str) -> Optional[str]:
@@ -69,19 +67,38 @@ def is_private(module_name: str) -> bool:
     >>> is_private("tensorflow.contrib.mixed_precision")
     False
     """
-    root, _, namespace = module_name.partition(".")
-    return root == "tensorflow" and (namespace in _paths.PRIVATE or bool(private_below(namespace)))
+    return module_name in _private_modules()
 
 
-def private_below(namespace: str) -> List[str]:
+def private_below(module_name: str) -> List[str]:
     """Returns the modules without a public name directly below one without a public name.
 
-    >>> private_below("contrib.tpu.python")
+    >>> private_below("tensorflow.contrib.tpu.python")
     ['ops', 'tpu']
     """
-    if namespace in _paths.NAMESPACES or namespaces_below(namespace) or namespace in TENSORFLOW_HAS:
-        return []
-    return _below(namespace, _paths.PRIVATE)
+    return _below(module_name, _paths.PRIVATE) if is_private(module_name) else []
+
+
+@functools.lru_cache(maxsize=None)
+def _private_modules() -> Set[str]:
+    """Returns the modules of `_paths.PRIVATE`, and those above that may be missing, too."""
+    found = set()
+    for module_name in _paths.PRIVATE:
+        while module_name not in _NEVER_SUPPLIED and not _is_public(module_name):
+            found.add(module_name)
+            module_name = module_name.rpartition(".")[0]
+    return found
+
+
+# Without these there is no Keras, or no TensorFlow.
+_NEVER_SUPPLIED = ("keras", "tensorflow", "tensorflow.python")
+
+
+def _is_public(module_name: str) -> bool:
+    root, _, namespace = module_name.partition(".")
+    return root == "tensorflow" and bool(
+        namespace in _paths.NAMESPACES or namespaces_below(namespace)
+    )
 
 
 def is_of_interest(module_name: str) -> bool:
@@ -90,21 +107,36 @@ def is_of_interest(module_name: str) -> bool:
     return is_api or module_name in COMPILERS or is_private(module_name)
 
 
+def private_symbols(module_name: str) -> Dict[str, _paths.Symbol]:
+    """Returns our symbols in a module without a public name, by the names that they have there."""
+    names = _paths.PRIVATE.get(module_name, {})
+    return {name: _paths.symbol_at(path) for name, path in names.items()}
+
+
 def join(namespace: str, child: str) -> str:
     """Returns the path of `child` below a namespace; the empty string is the top."""
     return namespace + "." + child if namespace else child
 
 
 class SyntheticNamespace(ModuleType):
-    """A module whose attributes are our symbols, which are loaded on first use."""
+    """A module whose attributes are our symbols, which are loaded on first use.
 
-    def __init__(self, name: str, namespace: str) -> None:
-        super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
+    Args:
+      name: its full name.
+      namespace: the namespace that it is; None if it has no public name.
+    """
+
+    def __init__(self, name: str, namespace: Optional[str] = None) -> None:
+        self._shown = name if namespace is None else f"tf.{namespace}"
+        super().__init__(name, f"`{self._shown}`, supplied by tf_lossscale.")
         self.__path__: List[str] = []  # makes it a package, so that its submodules can be imported
         self.__spec__ = ModuleSpec(name, _Loader(self), is_package=True)
-        self._namespace = namespace
-        shown = _paths.VIEWS.get(namespace) or _paths.PRIVATE.get(namespace, namespace)
-        self._symbols = _paths.NAMESPACES.get(shown, {})
+        if namespace is None:
+            self._symbols = private_symbols(name)
+            self._below = private_below(name)
+        else:
+            self._symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
+            self._below = namespaces_below(namespace)
         self.__all__ = dir(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -116,14 +148,13 @@ class SyntheticNamespace(ModuleType):
         raise AttributeError(name if name.startswith("__") else self.refuse(name))
 
     def __dir__(self) -> List[str]:
-        below = namespaces_below(self._namespace)
-        return sorted([*self._symbols, *(below or private_below(self._namespace))])
+        return sorted([*self._symbols, *self._below])
 
     def refuse(self, name: str) -> str:
         return (
-            f"tf.{self._namespace}.{name} is not in this TensorFlow "
+            f"{self._shown}.{name} is not in this TensorFlow "
             f"({getattr(sys.modules.get('tensorflow'), '__version__', 'version unknown')}), and "
-            f"tf-lossscale does not supply it. Of tf.{self._namespace} it supplies: "
+            f"tf-lossscale does not supply it. Of {self._shown} it supplies: "
             + ", ".join(dir(self))
             + "."
         )

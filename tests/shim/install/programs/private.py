@@ -7,37 +7,43 @@ import warnings
 
 import tf_lossscale
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._install import namespaces
 
 CONTRIB = "tensorflow.contrib.mixed_precision.python"
-# What programs import from there, of what each shows.
-NAMES = {
-    "loss_scale_manager": "FixedLossScaleManager",
-    "loss_scale_optimizer": "LossScaleOptimizer",
-    "tpu_ops": "cross_replica_sum",
-    "tpu_optimizer": "CrossShardOptimizer",
-    "experimental": "LossScaleOptimizer",
-    "get_layer_policy": "get_layer_policy",
-    "policy": "Policy",
-}
 
 
-def found(module_name):
-    """`ours`, `original`, `both` where ours re-exports it, or the message of the error."""
-    name = NAMES[module_name.rpartition(".")[2]]
+def whose(module_name, name, symbol):
+    """`ours`, `original`, `both` where ours re-exports it, or what is missing."""
     try:
-        value = getattr(importlib.import_module(module_name), name, None)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         return str(error)
-    symbol = _paths.NAMESPACES[_paths.PRIVATE[module_name.partition(".")[2]]][name]
+    value = getattr(module, name, None)
     if value is None:
-        return "no " + name  # an original package that only holds modules
+        return "no " + name
     if value is not _namespace.load(symbol):
         return "original"
     return "ours" if value.__module__.startswith("tf_lossscale") else "both"
 
 
 def everything():
-    return {name: found("tensorflow." + name) for name in _paths.PRIVATE}
+    return {
+        f"{module_name}.{name}": whose(module_name, name, _paths.symbol_at(path))
+        for module_name, names in _paths.PRIVATE.items()
+        for name, path in names.items()
+    }
+
+
+def not_legacy():
+    """The names that are not removed ones, in modules of Keras's API that this Keras has."""
+    return [
+        f"{module_name}.{name}"
+        for module_name, names in _paths.PRIVATE.items()
+        for name, path in names.items()
+        if module_name in sys.modules
+        and namespaces.namespace_of(module_name) is not None
+        and not _paths.symbol_at(path).legacy
+    ]
 
 
 def message(run):
@@ -48,28 +54,31 @@ def message(run):
     return ""
 
 
-def names_of(module_name):
-    return sorted(vars(importlib.import_module(module_name)))
+def attributes():
+    """The attributes of the modules that are loaded, also of those above them."""
+    above = {name.rpartition(".")[0] for name in _paths.PRIVATE}
+    loaded = sorted(sys.modules.keys() & (above | set(_paths.PRIVATE)))
+    return {name: sorted(vars(sys.modules[name])) for name in loaded}
 
 
 def main():
     warnings.simplefilter("ignore")
-    parent = "tensorflow.python.keras.mixed_precision"
-    importlib.import_module(parent)
-    states = {"before": everything(), "names": names_of(parent)}
+    states = {"before": everything(), "attributes": attributes()}
+    states["not legacy"] = not_legacy()
     modules = set(sys.modules)
     tf_lossscale.install()
     states["during"] = everything()
+    parent = "tensorflow.python.keras.mixed_precision"
     states["refused"] = [
         message(lambda: importlib.import_module(CONTRIB + ".layers")),
         message(lambda: importlib.import_module(parent + ".experimental.autocast")),
         message(lambda: sys.modules[parent + ".experimental.policy"].PolicyV1),
+        message(lambda: sys.modules["keras.src.mixed_precision.policy"].no_such_name),
     ]
     tf_lossscale.uninstall()
     states["after"] = everything()
-    states["names_after"] = names_of(parent)
-    private = {"tensorflow." + name for name in _paths.PRIVATE}
-    states["left"] = sorted(private.intersection(sys.modules) - modules)
+    states["attributes_after"] = attributes()
+    states["left"] = sorted(set(_paths.PRIVATE).intersection(sys.modules) - modules)
     print(json.dumps(states))
 
 
