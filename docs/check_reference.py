@@ -10,6 +10,7 @@ import re
 from typing import Any, Dict, Iterator, List, Set
 
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._core.refusals import is_refused
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 
 try:
@@ -67,7 +68,7 @@ def public_members(cls: type) -> Dict[str, type]:
     for base in cls.__mro__:
         if base.__module__.startswith(_namespace.ROOT):
             for name, member in vars(base).items():
-                if not name.startswith("_") and is_member(member):
+                if not name.startswith("_") and is_member(member) and not is_refused(member):
                     found.setdefault(name, base)
     return found
 

@@ -5,6 +5,13 @@ from typing import Any, Callable, Optional, Sequence, Type
 
 from tf_lossscale._versions.base import do_not_convert
 
+_MARK = "_refuses_updates"
+
+
+def is_refused(method: Any) -> bool:
+    """Returns whether a method of one of our classes only raises an error, and is not an API."""
+    return _MARK in getattr(method, "__dict__", {})
+
 
 def refuse_updates(
     methods: Sequence[str], error: Type[Exception], prefix: str = ""
@@ -43,6 +50,7 @@ def _refusing(method: str, error: Type[Exception], prefix: str) -> Any:
         )
 
     refuse.__name__, refuse.__qualname__ = method, f"LossScaleOptimizer.{method}"
+    vars(refuse)[_MARK] = True
     return refuse
 
 
