@@ -105,6 +105,12 @@ def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> 
         start = f"Start with init_loss_scale={scale}."
     elif to == "v1":
         start = f"Start with DynamicLossScale(initial_loss_scale={scale})."
+    elif other.layout.family == "keras" and by_object:
+        start = (
+            "The LossScaleOptimizer of tf_lossscale restores the file itself on Keras 3, if "
+            "tf.train.Checkpoint finds the variables: see docs/checkpoints.md, A half-trained run. "
+            f"Or: {start[0].lower()}{start[1:]}"
+        )
     return (
         f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
         f"faithfully to {to}: {reason}. {start}"

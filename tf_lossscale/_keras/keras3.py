@@ -247,6 +247,7 @@ class Keras3Wrapper(Keras3Attributes):
         scaling.require_replica_context("apply")
         self._raise_if_strategy_unsupported()
         keras_optimizers.build_as_apply_does(self, variables)
+        self._checkpoints.check()
         pairs = list(zip(gradients, variables))
         pairs = scaling.as_pairs(pairs, type(self).__name__) if pairs else []
         own = summed = scaling.gradients_of(pairs)

@@ -8,6 +8,7 @@ import numpy as np
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import NAME_ON_KERAS_3, OPTIONS_OF_KERAS_3
+from tf_lossscale._keras.keras2_checkpoints import Keras2Checkpoints, Positions
 from tf_lossscale._keras.step_style import Call, StepCalls, note_overrides
 from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
@@ -120,6 +121,7 @@ class Keras3Attributes(LossScaleWrapper):
         else:
             self._state = _Keras3State(self, getattr(state, "multiplier", 2.0))
         self._calls = StepCalls()
+        self.__dict__["_checkpoints"] = Keras2Checkpoints(self)
         self._forwards_options = True
 
     def _check(self, initial: float) -> None:
@@ -152,10 +154,36 @@ class Keras3Attributes(LossScaleWrapper):
             self.__dict__.pop("load_own_variables", None)
         if self._waiting_weights:
             self._set_in_keras_order(self.__dict__.pop("_waiting_weights"))
+        self._checkpoints.built()
 
     @do_not_convert
     def _note(self, call: Call) -> None:
         self._calls.note(call)
+
+    # Checkpoints: which object of the program a child in a file is restored into.
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        # Files of Keras 2 have these names, too, for other variables: see `keras2_checkpoints`.
+        if name in ("_iterations", "_learning_rate", "_variables"):
+            return None
+        return super()._lookup_dependency(name, *args, **kwargs)  # type: ignore[misc]
+
+    def _own_dependency(self, name: str) -> Any:
+        """Returns the child of this name in files of Keras 3."""
+        return super()._lookup_dependency(name)  # type: ignore[misc]
+
+    @property
+    def _deferred_dependencies(self) -> Any:
+        kept = super()._deferred_dependencies  # type: ignore[misc]
+        if "_checkpoints" not in self.__dict__:
+            return kept  # within the constructor
+        return Positions(self._checkpoints.take, kept)
+
+    def _create_or_restore_slot_variable(
+        self, slot_variable_position: Any, slot_name: str, variable: Any, **kwargs: Any
+    ) -> Any:
+        """Returns the slot of a file of Keras 2, which TensorFlow then restores."""
+        return self._checkpoints.slot(slot_name, variable, slot_variable_position)
 
     @property
     def iterations(self) -> Any:

@@ -1,0 +1,338 @@
+"""Checkpoints of Keras 2 optimizers restore into our class on Keras 3, which continues as they did.
+
+The files are those of the real classes in `tests/data/fixtures`, of TensorFlow 1.15 to 2.21, and
+those that tf_keras writes here, where it is installed.
+"""
+
+import os
+from typing import Any, Dict, List, NamedTuple
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+from recorded_files import FIXTURES
+from test_recorded_checkpoints import LAYOUTS, expected_of, folders
+
+import tf_lossscale as tfls
+
+KINDS = {kind.name: kind for kind in recorded.kinds()}
+IS_TRACKABLE = "keras3" in KINDS and hasattr(
+    KINDS["keras3"].optimizers.Optimizer, "_lookup_dependency"
+)
+pytestmark = pytest.mark.skipif(
+    not IS_TRACKABLE, reason="checkpoints have optimizers of Keras 2, and of Keras 3.1 and later"
+)
+OURS = tfls.keras.mixed_precision.LossScaleOptimizer
+RECORDED_OPTIMIZERS = {
+    "sgd": ("SGD", {"learning_rate": 0.125}),
+    "momentum": ("SGD", {"learning_rate": 0.125, "momentum": 0.5}),
+    "adam": ("Adam", {"learning_rate": 0.125}),
+}
+BUILT = pytest.mark.parametrize("built", [False, True], ids=["deferred", "built"])
+
+
+def on_keras_3(name: str, **options: Any) -> Any:
+    inner = getattr(KINDS["keras3"].optimizers, name)(**options)
+    return OURS(inner, initial_scale=2.0, dynamic_growth_steps=3)
+
+
+def step(optimizer: Any, variables: List[Any], factor: float) -> None:
+    """A step of Keras 2 with several variables, whose gradients are not the same."""
+    with tf.GradientTape() as tape:
+        losses = [tf.reduce_sum(variable**2 + variable) for variable in variables]
+        loss = optimizer.get_scaled_loss(tf.add_n(losses) * factor)
+    gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, variables))
+    optimizer.apply_gradients(zip(gradients, variables))
+
+
+def state(optimizer: Any, variables: List[Any]) -> Dict[str, Any]:
+    return {
+        "weights": [variable.numpy().tolist() for variable in variables],
+        "scale": float(optimizer.loss_scale),
+        "iterations": int(optimizer.iterations),
+    }
+
+
+# What TensorFlow 1.15 to 2.21 wrote.
+
+
+@BUILT
+@pytest.mark.parametrize("name", sorted(RECORDED_OPTIMIZERS))
+@pytest.mark.parametrize("layout", ["A", "B", "C"])
+def test_recorded_files_go_on(layout: str, name: str, built: bool) -> None:
+    for folder in folders(layout, "dynamic_" + name):
+        expected = expected_of(folder)
+        variable = tf.Variable([0.0, 0.0, 0.0])
+        kind, options = RECORDED_OPTIMIZERS[name]
+        optimizer = on_keras_3(kind, **options)
+        if built:
+            optimizer.build([variable])
+        path = os.path.join(FIXTURES, folder, expected["checkpoint_prefix"])
+        status = tf.train.Checkpoint(opt=optimizer, v=variable).restore(path)
+        at_save = expected["state_at_save"]
+        assert variable.numpy().tolist() == at_save["v"], folder
+        assert float(optimizer.loss_scale) == at_save["loss_scale"], folder
+        assert int(optimizer.dynamic_counter) == at_save["good_steps"], folder
+        assert int(optimizer.iterations) == at_save["iterations"], folder
+        status.assert_existing_objects_matched()
+        go_on(optimizer, variable, expected, name)
+        status.assert_consumed()
+
+
+def go_on(optimizer: Any, variable: Any, expected: Dict[str, Any], name: str) -> None:
+    """Takes the steps that followed the save.
+
+    A skipped step of Keras 3 advances `iterations`, which changes what Adam does after it.
+    """
+    multipliers = expected.get("multipliers_used", [[], expected["multipliers_after_save"]])[1]
+    tolerance = 2.0**-20 if name == "adam" else 0.0
+    for multiplier, after in zip(multipliers, expected["trace_after_save"]):
+        with tf.GradientTape() as tape:
+            loss = optimizer.get_scaled_loss(tf.reduce_sum(variable * np.float32(multiplier)))
+        gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, [variable]))
+        optimizer.apply_gradients(zip(gradients, [variable]))
+        skipped = not np.isfinite(float(multiplier))
+        np.testing.assert_allclose(variable.numpy(), after["v"], rtol=0, atol=tolerance)
+        assert float(optimizer.loss_scale) == after["loss_scale"]
+        if skipped and name == "adam":
+            return
+
+
+# What tf_keras writes, with every optimizer.
+
+
+class Program(NamedTuple):
+    """An optimizer of Keras 2, and the one of Keras 3 that continues its run."""
+
+    kind: str
+    name: str
+    options: Dict[str, Any]
+
+    @property
+    def skips(self) -> bool:
+        """Returns whether the runs have infinities.
+
+        After a skipped step, Nadam of tf_keras multiplies its product once per variable: it
+        counts its steps in Python, and compares the number with `iterations`.
+        """
+        return self.name != "Nadam"
+
+    @property
+    def tolerance(self) -> float:
+        """The relative difference that rounding makes: centered RMSprop subtracts large numbers."""
+        return 2e-4 if self.options.get("centered") else 1e-5
+
+    def __str__(self) -> str:
+        return "-".join([self.kind, self.name, *self.options])
+
+
+OPTIONS = [
+    ("Adam", {}),
+    ("Adam", {"amsgrad": True}),
+    ("Adamax", {}),
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.5}),
+    ("SGD", {"momentum": 0.5, "nesterov": True}),
+    ("RMSprop", {}),
+    ("RMSprop", {"momentum": 0.5}),
+    ("RMSprop", {"momentum": 0.5, "centered": True}),
+    ("Adagrad", {}),
+    ("Adadelta", {}),
+    ("Ftrl", {}),
+]
+PROGRAMS = [Program(kind, *each) for kind in ("legacy", "new") for each in OPTIONS]
+PROGRAMS += [Program("new", "Nadam", {}), Program("new", "AdamW", {"weight_decay": 0.01})]
+PROGRAMS += [Program("new", "Lion", {})]
+ORIGINALS = {
+    (subject.kind.name): subject for subject in recorded.originals() if subject.api == "final"
+}
+WITH_TF_KERAS = pytest.mark.skipif("legacy" not in ORIGINALS, reason="tf_keras is not installed")
+
+
+def variables() -> List[Any]:
+    return [tf.Variable([1.0, 2.0]), tf.Variable([[3.0]]), tf.Variable(0.5)]
+
+
+def written(program: Program, folder: Any) -> Any:
+    """A run of tf_keras's class up to its checkpoint: optimizer, variables and path."""
+    subject = ORIGINALS[program.kind]
+    inner = subject.inner(program.name, learning_rate=0.0625, **program.options)
+    optimizer = subject.dynamic(inner, 64.0, 3)
+    trained = variables()
+    for factor in (1.0, 2.0, float("inf"), 1.0, 1.0):
+        if program.skips or np.isfinite(factor):
+            step(optimizer, trained, factor)
+    path = tf.train.Checkpoint(opt=optimizer, v=trained).save(os.path.join(str(folder), "c"))
+    return optimizer, trained, path
+
+
+@WITH_TF_KERAS
+@BUILT
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_every_optimizer_goes_on(program: Program, built: bool, tmp_path: Any) -> None:
+    original, trained, path = written(program, tmp_path)
+    resumed = variables()
+    optimizer = on_keras_3(program.name, learning_rate=0.0625, **program.options)
+    if built:
+        optimizer.build(resumed)
+    status = tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    status.assert_existing_objects_matched()
+    for factor in (1.0, 2.0, 1.0, float("inf"), 0.5) * 4:
+        if not program.skips and not np.isfinite(factor):
+            continue
+        step(original, trained, factor)
+        step(optimizer, resumed, factor)
+        expected, found = state(original, trained), state(optimizer, resumed)
+        assert (found["scale"], found["iterations"]) == (expected["scale"], expected["iterations"])
+        for left, right in zip(found["weights"], expected["weights"]):
+            np.testing.assert_allclose(left, right, rtol=program.tolerance)
+    status.assert_consumed()
+
+
+@WITH_TF_KERAS
+def test_variables_that_come_later_are_restored_when_they_come(tmp_path: Any) -> None:
+    program = Program("legacy", "Adam", {})
+    original, trained, path = written(program, tmp_path)
+    optimizer = on_keras_3("Adam", learning_rate=0.0625)
+    module = tf.train.Checkpoint(opt=optimizer)
+    module.restore(path)
+    resumed = variables()
+    module.v = resumed
+    for factor in (1.0, 2.0):
+        step(original, trained, factor)
+        step(optimizer, resumed, factor)
+    assert state(optimizer, resumed) == state(original, trained)
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_an_optimizer_without_the_slots_is_an_error(kind: str, tmp_path: Any) -> None:
+    _, _, path = written(Program(kind, "SGD", {"momentum": 0.5}), tmp_path)
+    resumed = variables()
+    optimizer = on_keras_3("Adagrad", learning_rate=0.0625)
+    optimizer.build(resumed)
+    with pytest.raises(ValueError, match=r"momentum.*Adagrad of Keras 3"):
+        tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+
+
+@WITH_TF_KERAS
+def test_a_hyperparameter_without_a_counterpart_is_an_error(tmp_path: Any) -> None:
+    """Nadam of Keras 3, and of TensorFlow 2.11, has another schedule of its momentum."""
+    _, _, path = written(Program("legacy", "Nadam", {}), tmp_path)
+    optimizer = on_keras_3("Nadam", learning_rate=0.0625)
+    with pytest.raises(
+        ValueError, match=r"has decay=0\.004.* which Nadam of Keras 3 does not have"
+    ):
+        tf.train.Checkpoint(opt=optimizer, v=variables()).restore(path)
+
+
+@WITH_TF_KERAS
+def test_hyperparameters_are_restored(tmp_path: Any) -> None:
+    _, _, path = written(Program("legacy", "Adam", {"beta_1": 0.5}), tmp_path)
+    optimizer = on_keras_3("Adam", learning_rate=0.25)
+    tf.train.Checkpoint(opt=optimizer, v=variables()).restore(
+        path
+    ).assert_existing_objects_matched()
+    assert (optimizer.inner_optimizer.beta_1, float(optimizer.learning_rate)) == (0.5, 0.0625)
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+@pytest.mark.parametrize("partial", [False, True], ids=["", "expect_partial"])
+def test_slots_that_reach_no_variable_are_an_error(kind: str, partial: bool, tmp_path: Any) -> None:
+    """A Keras 3 model's variables have other names: nothing of the weights is restored."""
+    _, _, path = written(Program(kind, "Adam", {}), tmp_path)
+    resumed = variables()
+    optimizer = on_keras_3("Adam", learning_rate=0.0625)
+    status = tf.train.Checkpoint(opt=optimizer, other=resumed).restore(path)
+    if partial:
+        status.expect_partial()
+    with pytest.raises(RuntimeError, match="only a part of it"):
+        step(optimizer, resumed, 1.0)
+
+
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+def test_a_fixed_scale_stays_as_it_is(layout: str) -> None:
+    folder = folders(layout, "dynamic_momentum")[-1]
+    expected = expected_of(folder)
+    variable = tf.Variable([0.0, 0.0, 0.0])
+    inner = KINDS["keras3"].optimizers.SGD(0.125, momentum=0.5)
+    optimizer = OURS(inner, dynamic=False, initial_scale=8.0)
+    path = os.path.join(FIXTURES, folder, expected["checkpoint_prefix"])
+    tf.train.Checkpoint(opt=optimizer, v=variable).restore(path).expect_partial()
+    assert float(optimizer.loss_scale) == 8.0
+    assert int(optimizer.iterations) == expected["state_at_save"]["iterations"]
+
+
+# Models, of which Keras 3 names the variables in another way.
+
+
+def model_of(keras: Any) -> Any:
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input([4])
+    hidden = keras.layers.Dense(5, activation="tanh", name="hidden")(inputs)
+    hidden = keras.layers.BatchNormalization(name="norm")(hidden)
+    hidden = keras.layers.Dropout(0.0)(hidden)
+    return keras.Model(inputs, keras.layers.Dense(2, dtype="float32", name="head")(hidden))
+
+
+def as_lists(model: Any, optimizer: Any) -> Any:
+    """The checkpoint of docs/checkpoints.md, which has the same keys on each Keras."""
+    return tf.train.Checkpoint(
+        optimizer=optimizer,
+        trainable=model.trainable_weights,
+        not_trainable=model.non_trainable_weights,
+    )
+
+
+def train(model: Any, optimizer: Any, steps: int) -> List[float]:
+    values = np.random.default_rng(1).normal(size=[8, 4]).astype("float32")
+    losses = []
+    for _ in range(steps):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(values, training=True) ** 2)
+            scaled = optimizer.get_scaled_loss(loss)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        unscaled = optimizer.get_unscaled_gradients(gradients)
+        optimizer.apply_gradients(zip(unscaled, model.trainable_variables))
+        losses.append(float(loss))
+    return losses
+
+
+@WITH_TF_KERAS
+@BUILT
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_models_go_on_from_lists_of_their_weights(kind: str, built: bool, tmp_path: Any) -> None:
+    subject = ORIGINALS[kind]
+    old = model_of(subject.kind.keras)
+    old_optimizer = subject.dynamic(subject.inner("Adam", learning_rate=0.0625), 64.0, 3)
+    train(old, old_optimizer, 5)
+    path = as_lists(old, old_optimizer).save(os.path.join(str(tmp_path), "c"))
+    new = model_of(KINDS["keras3"].keras)
+    optimizer = on_keras_3("Adam", learning_rate=0.0625)
+    if built:
+        optimizer.build(new.trainable_variables)
+    status = as_lists(new, optimizer).restore(path)
+    status.assert_existing_objects_matched()
+    expected = train(old, old_optimizer, 20)
+    np.testing.assert_allclose(train(new, optimizer, 20), expected, rtol=1e-4)
+    assert float(optimizer.loss_scale) == float(old_optimizer.loss_scale)
+    status.assert_consumed()
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_the_names_of_a_model_are_an_error(kind: str, tmp_path: Any) -> None:
+    """`restore` succeeds, and even `expect_partial` says nothing of the weights."""
+    subject = ORIGINALS[kind]
+    old = model_of(subject.kind.keras)
+    old_optimizer = subject.dynamic(subject.inner("Adam", learning_rate=0.0625), 64.0, 3)
+    train(old, old_optimizer, 5)
+    checkpoint = tf.train.Checkpoint(model=old, optimizer=old_optimizer)
+    path = checkpoint.save(os.path.join(str(tmp_path), "c"))
+    new = model_of(KINDS["keras3"].keras)
+    optimizer = on_keras_3("Adam", learning_rate=0.0625)
+    tf.train.Checkpoint(model=new, optimizer=optimizer).restore(path).expect_partial()
+    with pytest.raises(RuntimeError, match="only a part of it"):
+        train(new, optimizer, 1)

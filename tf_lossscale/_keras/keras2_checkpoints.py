@@ -1,0 +1,411 @@
+"""Restores checkpoints of Keras 2 optimizers into the wrapper of a Keras 3 optimizer.
+
+`tf.train.Checkpoint.restore` walks the object graph of the file and the objects of the program at
+the same time. Where the program's object has no child of a name, TensorFlow keeps the position in
+the file for later. Keras 3 has other names than Keras 2, so without this module nothing of the
+optimizer would be restored, and nothing would be said.
+
+Here, the wrapper gets each such position at once. The names of all children in the file show which
+optimizer has written it (`Layout`), and the position is restored into the variable that holds the
+same value on Keras 3. Slots that do not exist yet are restored when `build` creates them.
+"""
+
+import enum
+import functools
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.files import Trackable
+
+
+class Layout(enum.Enum):
+    """The optimizers of which the children in a checkpoint are."""
+
+    KERAS_3 = "Keras 3"
+    # Up to TensorFlow 2.2, the inner optimizer is a child of the loss-scale optimizer.
+    INNER_IS_CHILD = "Keras 2 of TensorFlow 1.14 to 2.2"
+    # `OptimizerV2`, wrapped or not. Slots belong to the variables of the program.
+    OPTIMIZER_V2 = "Keras 2, legacy optimizer"
+    # The newer optimizers of Keras 2, TensorFlow 2.11 and later. Slots are in lists.
+    NEW = "Keras 2, new-style optimizer"
+
+
+def layout_of(children: Sequence[str]) -> Layout:
+    """Returns the layout of the node of an optimizer, from the names of its children."""
+    names = set(children)
+    if names & {"inner_optimizer", "_trainable_variables"}:
+        return Layout.KERAS_3
+    if "iter" in names:
+        return Layout.OPTIMIZER_V2
+    if "base_optimizer" in names:
+        return Layout.INNER_IS_CHILD
+    if "_iterations" in names and names & {"_variables", "_index_dict"}:
+        return Layout.NEW
+    return Layout.KERAS_3
+
+
+# The lists of the optimizers of Keras 3, by the slot names of `OptimizerV2`. The first one that an
+# optimizer has is its own: Adamax keeps "v" in `_u`.
+_LISTS_OF_SLOTS: Dict[str, Tuple[str, ...]] = {
+    "m": ("_momentums", "_m"),
+    "v": ("_velocities", "_u"),
+    "vhat": ("_velocity_hats",),
+    "momentum": ("momentums", "_momentums"),
+    "rms": ("_velocities",),
+    "mg": ("_average_gradients",),
+    "accumulator": ("_accumulators",),
+    "linear": ("_linears",),
+    "accum_grad": ("_accumulated_grads",),
+    "accum_var": ("_accumulated_delta_vars",),
+}
+
+# Names in files of Keras 2, and the attribute of Keras 3 optimizers that has the same value.
+_RENAMED = {
+    "iter": "_iterations",
+    "learning_rate": "_learning_rate",
+    "momentum_cache": "_u_product",
+    "momentums": "_momentums",  # of Lion; SGD still has `momentums`
+}
+
+# Single variables that `build` of a Keras 3 optimizer creates: of Nadam.
+_CREATED_BY_BUILD = ("momentum_cache", "_u_product")
+
+# What is restored by other names. From TensorFlow 2.3 on, `base_optimizer` has no values.
+_WITHOUT_COUNTERPART = ("_variables", "_index_dict", "base_optimizer")
+
+
+class DeferredSlot(NamedTuple):
+    """A slot of a file whose variable does not exist yet."""
+
+    name: str
+    variable: Any  # of the program, which the slot belongs to
+    position: Any
+
+
+class Keras2Checkpoints:
+    """Restores checkpoints into one wrapper."""
+
+    def __init__(self, wrapper: Any) -> None:
+        self._wrapper = wrapper
+        self._slots: List[DeferredSlot] = []
+        self._lists: Dict[str, Any] = {}  # positions, by the name of the list
+        self._values: Dict[str, Any] = {}  # positions of what `build` creates, by the name
+        # The file of the last restore, until the next step has looked for what is left of it.
+        self._unchecked: Optional[Any] = None
+        self._standing_in: List[Any] = []
+
+    @property
+    def _inner(self) -> Any:
+        return self._wrapper.inner_optimizer
+
+    def take(self, name: str, position: Any) -> bool:
+        """Restores a child of the optimizer's node; returns whether it has been taken care of."""
+        checkpoint = position.checkpoint
+        node = _node_of(checkpoint, self._wrapper)
+        if node is None:
+            return False
+        layout = layout_of(_children_of(node))
+        if layout is Layout.KERAS_3:
+            return self._restore_own(name, position)
+        if checkpoint is not self._unchecked:
+            self._standing_in = []
+        self._unchecked = checkpoint
+        self._bind_own_variables(checkpoint)
+        if name == "loss_scale":
+            position.restore(self._alive(_ScaleOfKeras2(self._wrapper)))
+        elif layout is Layout.INNER_IS_CHILD:
+            if name != "base_optimizer":
+                return False
+            position.restore(self._alive(_InnerOfKeras2(self)))
+        else:
+            self.restore_child(name, position)
+        return True
+
+    def restore_child(self, name: str, position: Any) -> bool:
+        """Restores a child of an optimizer of Keras 2 into the inner optimizer."""
+        node = position.object_proto
+        is_empty = not node.children and not node.attributes  # as the momentums of plain SGD
+        if name in _WITHOUT_COUNTERPART or is_empty:
+            return True
+        if node.children:
+            self._lists[name] = position
+            self._restore_lists()
+            return True
+        attribute = self._attribute(name)
+        if name in _CREATED_BY_BUILD and not self._inner.built:
+            self._values[name] = position
+            return True
+        is_variable = hasattr(attribute, "assign")
+        target = attribute if is_variable else self._alive(_Hyperparameter(self._inner, name))
+        position.restore(target)
+        return True
+
+    def _alive(self, standing_in: Any) -> Any:
+        """Returns an object, which lives until the next restore: TensorFlow refers to it weakly."""
+        self._standing_in.append(standing_in)
+        return standing_in
+
+    def slot(self, name: str, variable: Any, position: Any) -> Optional[Any]:
+        """Returns the variable of a slot; None if it does not exist yet, and is restored later."""
+        slots = self._list_of_slots(name)
+        if self._inner.built and slots is None:
+            raise ValueError(
+                f"The checkpoint has the slot {name!r} for {_name(variable)}, but "
+                f"{type(self._inner).__name__} of Keras 3 has no such slot. Restore it into an "
+                "optimizer of the class, and with the options, that it was saved with."
+            )
+        index = self._index(variable)
+        if slots is None or index is None:
+            self._slots.append(DeferredSlot(name, variable, position))
+            return None
+        return slots[index]
+
+    def built(self) -> None:
+        """Restores what has waited for the slots; called when they have been created."""
+        waiting, self._slots = self._slots, []
+        for slot in waiting:
+            variable = self.slot(slot.name, slot.variable, slot.position)
+            if variable is not None:
+                slot.position.restore(variable)
+        values, self._values = self._values, {}
+        for name, position in values.items():
+            self.restore_child(name, position)
+        self._restore_lists()
+
+    def check(self) -> None:
+        """Raises an error if a file of Keras 2 was restored without its slots; once, at a step.
+
+        TensorFlow finds the slots by the variables that they belong to. The models of Keras 3 save
+        their variables under other names than those of Keras 2.
+        """
+        checkpoint, self._unchecked = self._unchecked, None
+        if checkpoint is None:
+            return
+        lost = [*self._lists, *(slot.name for slot in self._slots)]
+        node = _node_of(checkpoint, self._wrapper)
+        if node is not None:
+            lost += _unbound_slots(checkpoint, node)
+            if layout_of(_children_of(node)) is Layout.NEW and not self._trains_restored(
+                checkpoint
+            ):
+                lost += _unbound_values(checkpoint)
+        if lost:
+            shown = ", ".join(sorted(set(lost))[:6])
+            raise RuntimeError(
+                "A checkpoint of Keras 2 was restored, but only a part of it: some values "
+                f"({shown}) belong to variables that this program does not have under "
+                "the same names: models of Keras 3 have others. Save weights and optimizer on "
+                "Keras 2 by their values, as docs/checkpoints.md of tf-lossscale describes."
+            )
+
+    def _trains_restored(self, checkpoint: Any) -> bool:
+        """Returns whether one of the trained variables was in the file."""
+        restored = {id(found) for found in checkpoint.object_by_proto_id.values()}
+        trained = self._inner._trainable_variables
+        return any({id(each), id(getattr(each, "value", each))} & restored for each in trained)
+
+    def _restore_own(self, name: str, position: Any) -> bool:
+        found = self._wrapper._own_dependency(name)
+        if found is None:
+            return False
+        position.restore(found)
+        return True
+
+    def _bind_own_variables(self, checkpoint: Any) -> None:
+        """Tells TensorFlow that the variables that Keras 2 does not have need no value.
+
+        `assert_existing_objects_matched` looks for each variable among the objects that have been
+        matched, by their number in the file; no number is negative.
+        """
+        for number, variable in enumerate(self._wrapper._variables[:2], 1):
+            checkpoint.object_by_proto_id[-number] = variable
+
+    def _attribute(self, name: str) -> Optional[Any]:
+        """Returns the attribute of the inner optimizer with the value that `name` has in files."""
+        attributes = vars(self._inner)
+        if name in attributes and name not in ("learning_rate", "iter"):
+            return attributes[name]
+        return attributes.get(_RENAMED.get(name, name))
+
+    def _restore_lists(self) -> None:
+        """Restores the lists of slots, once the slots exist."""
+        if not self._inner.built:
+            return
+        lists, self._lists = self._lists, {}
+        for name, position in lists.items():
+            slots = self._attribute(name)
+            if not isinstance(slots, (list, tuple)):
+                raise ValueError(
+                    f"The checkpoint has the slots {name!r}, which {type(self._inner).__name__} of "
+                    "Keras 3 does not have. Restore it into an optimizer of the class, and with "
+                    "the options, that it was saved with."
+                )
+            for child in position.object_proto.children:
+                index = int(child.local_name)
+                slot = slots[index] if index < len(slots) else None
+                target = self._alive(_Unused()) if slot is None else slot
+                position.create_child_position(child.node_id).restore(target)
+
+    def _list_of_slots(self, name: str) -> Optional[Sequence[Any]]:
+        if not self._inner.built:
+            return None
+        lists = _LISTS_OF_SLOTS.get(name, ())
+        found = (vars(self._inner).get(attribute) for attribute in lists)
+        return next((slots for slots in found if slots is not None), None)
+
+    def _index(self, variable: Any) -> Optional[int]:
+        if not self._inner.built:
+            return None
+        try:
+            return int(self._inner._get_variable_index(variable))
+        except KeyError:
+            return None
+
+
+class Positions(Dict[str, List[Any]]):
+    """Passes on the positions in files for children that an object does not have.
+
+    Stands in for `_deferred_dependencies`, the dictionary of lists in which TensorFlow keeps them.
+    """
+
+    def __init__(self, take: Callable[[str, Any], bool], kept: Dict[str, List[Any]]) -> None:
+        super().__init__()
+        self._take = take  # returns whether it has taken care of a position; others are kept
+        self._kept = kept
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        return _Appended(functools.partial(self._take, name), self._kept, name)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        return self._kept.pop(name, *default)
+
+
+class _Appended:
+    def __init__(self, take: Callable[[Any], bool], kept: Dict[str, List[Any]], name: str) -> None:
+        self._take = take
+        self._kept = kept
+        self._name = name
+
+    def append(self, position: Any) -> None:
+        if not self._take(position):
+            self._kept.setdefault(self._name, []).append(position)
+
+
+class _Children(Trackable):
+    """An object with children of the names of Keras 2, for the time of a restore."""
+
+    def _named(self) -> Dict[str, Any]:
+        raise NotImplementedError
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
+        return self._named()
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._named().get(name)
+
+
+class _ScaleOfKeras2(_Children):
+    """The loss scale under the names that it has in files of Keras 2."""
+
+    def __init__(self, wrapper: Any) -> None:
+        self._variables = vars(wrapper)  # not by the property, which notes that it is read
+        self._is_dynamic = wrapper.dynamic
+
+    def _named(self) -> Dict[str, Any]:
+        if not self._is_dynamic:
+            return {}
+        return {
+            "current_loss_scale": self._variables["dynamic_scale"],
+            "good_steps": self._variables["step_counter"],
+        }
+
+
+class _InnerOfKeras2(Trackable):
+    """The inner optimizer, as files of TensorFlow 1.14 to 2.2 have it."""
+
+    def __init__(self, checkpoints: Keras2Checkpoints) -> None:
+        self._checkpoints = checkpoints
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return None
+
+    @property
+    def _deferred_dependencies(self) -> Any:
+        return Positions(self._checkpoints.restore_child, {})
+
+    def _create_or_restore_slot_variable(
+        self, slot_variable_position: Any, slot_name: str, variable: Any, **kwargs: Any
+    ) -> Optional[Any]:
+        return self._checkpoints.slot(slot_name, variable, slot_variable_position)
+
+
+class _Hyperparameter(Trackable):
+    """A hyperparameter, which Keras 2 has in a variable, and Keras 3 in a Python number."""
+
+    def __init__(self, inner: Any, name: str) -> None:
+        self._inner = inner
+        self._name = name
+
+    def _serialize_to_tensors(self) -> Dict[str, Any]:
+        return {"VARIABLE_VALUE": tf.zeros([])}
+
+    def _restore_from_tensors(self, restored_tensors: Dict[str, Any]) -> None:
+        value = float(restored_tensors["VARIABLE_VALUE"].numpy())
+        if self._name == "decay" and value == 0:
+            return  # Keras 3 has no such argument
+        if not isinstance(getattr(self._inner, self._name, None), (int, float)):
+            raise ValueError(
+                f"The checkpoint has {self._name}={value} for the optimizer, which "
+                f"{type(self._inner).__name__} of Keras 3 does not have. Use an optimizer, or a "
+                "schedule of the learning rate, that does the same."
+            )
+        setattr(self._inner, self._name, value)
+
+
+class _Unused(Trackable):
+    """A slot of Keras 2 that this optimizer does not need with its options.
+
+    SGD of TensorFlow 2.11 and later writes slots without a momentum, too, and never reads them.
+    """
+
+    def _serialize_to_tensors(self) -> Dict[str, Any]:
+        return {"VARIABLE_VALUE": tf.zeros([])}
+
+    def _restore_from_tensors(self, restored_tensors: Dict[str, Any]) -> None:
+        del restored_tensors
+
+
+def _node_of(checkpoint: Any, bound: Any) -> Optional[Any]:
+    """Returns the node of a file that `bound` is restored from."""
+    for number, found in list(checkpoint.object_by_proto_id.items()):
+        if found is bound:
+            return checkpoint.object_graph_proto.nodes[number]
+    return None
+
+
+def _children_of(node: Any) -> List[str]:
+    return [child.local_name for child in node.children]
+
+
+def _unbound_values(checkpoint: Any) -> List[str]:
+    """Returns the names of the variables of a file that no object of the program has."""
+    return [
+        node.attributes[0].full_name or node.attributes[0].checkpoint_key
+        for number, node in enumerate(checkpoint.object_graph_proto.nodes)
+        if node.attributes and checkpoint.object_by_proto_id.get(number) is None
+    ]
+
+
+def _unbound_slots(checkpoint: Any, node: Any) -> List[str]:
+    nodes = checkpoint.object_graph_proto.nodes
+    holders = [node, *(nodes[child.node_id] for child in node.children)]
+    return [
+        slot.slot_name
+        for holder in holders
+        for slot in holder.slot_variables
+        if checkpoint.object_by_proto_id.get(slot.slot_variable_node_id) is None
+    ]
+
+
+def _name(variable: Any) -> str:
+    return repr(getattr(variable, "name", variable))
