@@ -37,7 +37,8 @@ RECORDS = tuple(
 TESTS: Dict[str, Tuple[str, ...]] = {
     "tf_lossscale/_process.py": ("tests/codemods/cli", "tests/shim/cli/test_failing_output.py"),
     "tf_lossscale/_cli/": ("tests/shim/cli/test_failing_output.py",),
-    "tf_lossscale/_recording/": RECORDS,
+    "tf_lossscale/_records/": RECORDS,
+    "tf_lossscale/_compare/": RECORDS,
     "codemods/model.py": ("tests/codemods/engine", "tests/codemods/reports"),
 }
 """The tests of what has no test folder of its name."""

@@ -14,7 +14,7 @@ import os
 from typing import Union
 
 from tf_lossscale._recorder import session
-from tf_lossscale._recorder.record_file import RecordingError
+from tf_lossscale._records.writing import RecordingError
 
 __all__ = ["RecordingError", "start", "stop"]
 

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, NamedTuple
 import pytest
 from documents import ROOT, config
 
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._records.reading import read_record
 
 DATA = ROOT / "tests" / "data"
 RECORDERS = DATA / "recorders"

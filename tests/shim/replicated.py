@@ -28,7 +28,7 @@ import support
 import tensorflow as tf
 
 import tf_lossscale as tfls
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._records.reading import read_record
 
 tf1 = tf.compat.v1
 PROGRAM = os.path.abspath(__file__)

@@ -186,7 +186,7 @@ def _checkpoint(arguments: List[str], prog: str) -> int:
 
 
 def _compare(arguments: List[str], prog: str) -> int:
-    from tf_lossscale._recording.command import main as compare_main
+    from tf_lossscale._compare.command import main as compare_main
 
     return compare_main(arguments, prog)
 

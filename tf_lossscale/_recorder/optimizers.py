@@ -15,9 +15,9 @@ import numpy as np
 
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._recorder.measuring import Row
-from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recorder.transport import Reader, Ring
-from tf_lossscale._recording.record import OptimizerRecord, RunHeader, ScaleParameters
+from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
+from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.watching import settings_of, variable_name

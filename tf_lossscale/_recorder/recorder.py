@@ -17,8 +17,8 @@ from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, built_unwatched, watch_all
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
-from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.transport import Reader, Ring
+from tf_lossscale._records.writing import RecordFile, RecordingError
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph

@@ -16,8 +16,8 @@ import warnings
 from typing import Any, Dict, List, NoReturn, Optional
 
 from tf_lossscale import _import_hook
-from tf_lossscale._recorder import record_file
-from tf_lossscale._recorder.record_file import RecordFile, RecordingError, notify
+from tf_lossscale._records import writing
+from tf_lossscale._records.writing import RecordFile, RecordingError, notify
 from tf_lossscale._versions.originals import RECORDED_CLASSES
 
 
@@ -196,7 +196,7 @@ def start_requested() -> None:
     request = json.loads(os.environ[REQUEST])
     if _is_for_this_process(request):
         if request["held"] is not None:
-            record_file.keep(request["held"])
+            writing.keep(request["held"])
         start(request["path"], request["norm"], held=request["held"], advice=True)
     else:
         root, extension = os.path.splitext(request["path"])
@@ -208,7 +208,7 @@ def report_unused() -> None:
     request = json.loads(os.environ.get(REQUEST, "null"))
     if _has_started or request is None or not _is_for_this_process(request):
         return
-    record_file.remove_record(request["path"])
+    writing.remove_record(request["path"])
     notify(f"nothing was recorded in {request['path']}: the script did not import TensorFlow.")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, List, MutableMapping
 
 from tf_lossscale._core.steps import initialized
 from tf_lossscale._recorder.measuring import COLUMNS, Row, unpacked
-from tf_lossscale._recorder.record_file import RecordFile
+from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.watching import RawVariable, after_each_call, before_sessions
 

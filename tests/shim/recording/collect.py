@@ -14,8 +14,8 @@ from typing import Any, Dict, List
 
 from collected_runs import RECORDS
 
-from tf_lossscale._recording.reading import read_record
-from tf_lossscale._recording.record import COLUMNS, OptimizerRecord
+from tf_lossscale._records.format import COLUMNS, OptimizerRecord
+from tf_lossscale._records.reading import read_record
 
 
 def columns(run: OptimizerRecord, steps: int) -> Dict[str, Any]:

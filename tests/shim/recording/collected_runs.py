@@ -11,15 +11,15 @@ import json
 import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
-from tf_lossscale._recording.record import (
+from tf_lossscale._compare.comparing import Comparison, Conditions, compare, equal_conditions
+from tf_lossscale._compare.runs import Runs
+from tf_lossscale._records.format import (
     COLUMNS,
     OptimizerRecord,
     RunHeader,
     ScaleParameters,
     fields_from,
 )
-from tf_lossscale._recording.runs import Runs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDS = os.path.join(HERE, "..", "..", "data", "records")

@@ -9,8 +9,8 @@ import replicated
 import tensorflow as tf
 
 import tf_lossscale as tfls
-from tf_lossscale._recording.reading import read_record
-from tf_lossscale._recording.record import OptimizerRecord, RunHeader
+from tf_lossscale._records.format import OptimizerRecord, RunHeader
+from tf_lossscale._records.reading import read_record
 
 tf1 = tf.compat.v1
 

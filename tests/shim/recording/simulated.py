@@ -9,7 +9,7 @@ import math
 import random
 from typing import List, Optional
 
-from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
+from tf_lossscale._records.format import OptimizerRecord, ScaleParameters
 
 SIZE = 8
 LARGEST = 65504.0  # of float16

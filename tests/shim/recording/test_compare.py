@@ -13,10 +13,10 @@ from collected_runs import some_steps
 from processes import LONG
 from simulated import Run, record
 
-from tf_lossscale._recorder.record_file import RecordFile
-from tf_lossscale._recording.command import _summary, main
-from tf_lossscale._recording.comparing import Conditions, Verdict, compare, equal_conditions
-from tf_lossscale._recording.record import COLUMNS, RunHeader, ScaleParameters
+from tf_lossscale._compare.command import _summary, main
+from tf_lossscale._compare.comparing import Conditions, Verdict, compare, equal_conditions
+from tf_lossscale._records.format import COLUMNS, RunHeader, ScaleParameters
+from tf_lossscale._records.writing import RecordFile
 
 RIGHT = Run()
 

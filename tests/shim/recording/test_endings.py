@@ -5,7 +5,7 @@ import signal
 import pytest
 from processes import run_forked, run_python
 
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._records.reading import read_record
 
 SCRIPT = """
 import os

@@ -11,8 +11,8 @@ from processes import REPOSITORY
 from simulated import Run, record
 from test_compare import HEADER, OPTIMIZER, write
 
-from tf_lossscale._recording import command
-from tf_lossscale._recording.command import main
+from tf_lossscale._compare import command
+from tf_lossscale._compare.command import main
 
 GIGABYTE = 10**9
 MEGABYTE = 10**6
@@ -81,7 +81,7 @@ HOSTILE = [
 ]
 CODE = """
 import resource, sys, time
-from tf_lossscale._recording.command import main
+from tf_lossscale._compare.command import main
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 started = time.process_time()
 status = main(sys.argv[1:])

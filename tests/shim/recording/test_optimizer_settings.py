@@ -5,7 +5,7 @@ import tensorflow as tf
 from simulated import Run, record
 from test_record_keras import in_eager_mode
 
-from tf_lossscale._recording.comparing import Conditions, Verdict, compare
+from tf_lossscale._compare.comparing import Conditions, Verdict, compare
 from tf_lossscale._versions.watching import settings_of
 
 __all__ = ["in_eager_mode"]

@@ -4,9 +4,9 @@ import math
 
 from simulated import Run, record
 
-from tf_lossscale._recording.comparing import Verdict, compare
-from tf_lossscale._recording.record import ScaleParameters
-from tf_lossscale._recording.scale_rules import parameters_that_differ
+from tf_lossscale._compare.comparing import Verdict, compare
+from tf_lossscale._compare.scale_rules import parameters_that_differ
+from tf_lossscale._records.format import ScaleParameters
 
 # A scale that never changes: the runs part by nothing but what a test does.
 CALM = Run(steps=600, initial_scale=8.0, growth_steps=10_000)

@@ -6,10 +6,10 @@ import pytest
 from simulated import Run, record
 from test_compare import HEADER, OPTIMIZER, write
 
-from tf_lossscale._recorder.record_file import RecordFile
-from tf_lossscale._recording.command import main
-from tf_lossscale._recording.reading import RecordError, read_record
-from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
+from tf_lossscale._compare.command import main
+from tf_lossscale._records.format import COLUMNS, OptimizerRecord, RunHeader
+from tf_lossscale._records.reading import RecordError, read_record
+from tf_lossscale._records.writing import RecordFile
 
 RIGHT = Run(steps=40, growth_steps=10)
 SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')

@@ -18,7 +18,7 @@ from processes import run_python
 from recordings import Recording, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._records.reading import read_record
 
 tf1 = tf.compat.v1
 INF = float("inf")

@@ -8,7 +8,7 @@ from recordings import Recording, check_steps, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
 from tf_lossscale._cli.main import main
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._records.reading import read_record
 
 tf1 = tf.compat.v1
 NAMES = ["contrib-ours", "v1-ours", "v1-original"]

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from processes import REPOSITORY, run_python
 
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._records.reading import read_record
 
 SCRIPT = """
 import json

@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters, number
-from tf_lossscale._recording.scale_rules import replay
+from tf_lossscale._compare.scale_rules import replay
+from tf_lossscale._records.format import OptimizerRecord, ScaleParameters, number
 
 TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRACES = sorted(glob.glob(os.path.join(TESTS, "data", "golden", "*.json")))

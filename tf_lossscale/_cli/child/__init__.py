@@ -45,17 +45,18 @@ def run_python(
         )
         return 2
     if record is not None:
-        from tf_lossscale._recorder import record_file, session
+        from tf_lossscale._recorder import session
+        from tf_lossscale._records import writing
 
         try:
-            held = record_file.hold(record)
+            held = writing.hold(record)
         except OSError as error:
-            record_file.notify(f"{record} cannot be written: {error.strerror or error}.")
+            writing.notify(f"{record} cannot be written: {error.strerror or error}.")
             return 2
-        except record_file.RecordingError as error:
-            record_file.notify(str(error))
+        except writing.RecordingError as error:
+            writing.notify(str(error))
             return 2
-        session.announce(record, norm, record_file.hand_over(held))
+        session.announce(record, norm, writing.hand_over(held))
     # Processes of another Python version or virtual environment undo this when they start.
     mode, tag = "replace" if replace else "install", str(sys.implementation.cache_tag)
     request = [mode, tag, getattr(sys, "abiflags", ""), sys.prefix]

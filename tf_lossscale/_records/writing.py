@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from tf_lossscale._recording.record import FORMAT, OptimizerRecord, RunHeader, dump
+from tf_lossscale._records.format import FORMAT, OptimizerRecord, RunHeader, dump
 
 fcntl: Any
 try:

@@ -6,8 +6,8 @@ After a step that only one run skips, single numbers of correct runs differ, too
 import math
 from typing import Iterator, List, Optional, Sequence
 
-from tf_lossscale._recording.jumps import JUMP, are_positive, cause_of_ratio
-from tf_lossscale._recording.runs import Comparison, Runs, Verdict, difference, finite, largest
+from tf_lossscale._compare.jumps import JUMP, are_positive, cause_of_ratio
+from tf_lossscale._compare.runs import Comparison, Runs, Verdict, difference, finite, largest
 
 ENOUGH = 100
 """The number of steps after the runs part that a comparison of means needs; or before it."""

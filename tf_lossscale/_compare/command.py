@@ -11,12 +11,12 @@ import sys
 import zlib
 from typing import List, Optional, Tuple
 
+from tf_lossscale._compare import comparing
+from tf_lossscale._compare.comparing import Comparison, Conditions, Verdict
+from tf_lossscale._compare.page import page
 from tf_lossscale._process import ArgumentParser
-from tf_lossscale._recording import comparing
-from tf_lossscale._recording.comparing import Comparison, Conditions, Verdict
-from tf_lossscale._recording.page import page
-from tf_lossscale._recording.reading import Record, RecordError, read_record
-from tf_lossscale._recording.record import printable
+from tf_lossscale._records.format import printable
+from tf_lossscale._records.reading import Record, RecordError, read_record
 
 _MARK = b'"tf_lossscale_record"'
 

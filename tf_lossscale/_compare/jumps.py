@@ -9,8 +9,8 @@ import bisect
 import math
 from typing import Optional
 
-from tf_lossscale._recording.record import OptimizerRecord
-from tf_lossscale._recording.runs import Comparison, Runs, difference, finite
+from tf_lossscale._compare.runs import Comparison, Runs, difference, finite
+from tf_lossscale._records.format import OptimizerRecord
 
 _FIRST_LOSS = 1e-3
 """Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""

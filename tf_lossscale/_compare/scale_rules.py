@@ -10,7 +10,7 @@ import math
 import struct
 from typing import List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
+from tf_lossscale._records.format import OptimizerRecord, ScaleParameters
 
 # Graphs divide by a constant by multiplying with its inverse, which can change the last bit.
 _TOLERANCE = 1e-6

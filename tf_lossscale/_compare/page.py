@@ -10,8 +10,8 @@ import string
 from html import escape
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.comparing import Comparison
-from tf_lossscale._recording.record import OptimizerRecord
+from tf_lossscale._compare.comparing import Comparison
+from tf_lossscale._records.format import OptimizerRecord
 
 _BUCKETS = 480
 """For longer runs, only the smallest and the largest value of each bucket of steps are drawn."""

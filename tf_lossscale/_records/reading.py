@@ -10,7 +10,7 @@ import sys
 import zlib
 from typing import Any, Dict, Iterator, List
 
-from tf_lossscale._recording.record import (
+from tf_lossscale._records.format import (
     COLUMNS,
     FORMAT,
     Gap,

@@ -5,7 +5,7 @@ import enum
 import math
 from typing import Any, List, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, Setting
+from tf_lossscale._records.format import COLUMNS, OptimizerRecord, Setting
 
 _QUIET = 1e-5
 """A smaller difference of losses is taken for this one."""

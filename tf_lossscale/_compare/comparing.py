@@ -7,11 +7,11 @@ once or all the time to one side, is a mistake.
 
 from typing import List, Optional
 
-from tf_lossscale._recording import jumps
-from tf_lossscale._recording.on_average import judge_on_average
-from tf_lossscale._recording.record import OptimizerRecord, RunHeader
-from tf_lossscale._recording.runs import Comparison, Conditions, Runs, Verdict, largest
-from tf_lossscale._recording.scale_rules import parameters_that_differ, replay, same_scale
+from tf_lossscale._compare import jumps
+from tf_lossscale._compare.on_average import judge_on_average
+from tf_lossscale._compare.runs import Comparison, Conditions, Runs, Verdict, largest
+from tf_lossscale._compare.scale_rules import parameters_that_differ, replay, same_scale
+from tf_lossscale._records.format import OptimizerRecord, RunHeader
 
 
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:

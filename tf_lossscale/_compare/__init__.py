@@ -1,0 +1,1 @@
+"""The comparison of recorded training runs. Nothing here needs TensorFlow."""

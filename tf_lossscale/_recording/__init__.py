@@ -1,1 +1,0 @@
-"""Records of training runs, and their comparison."""

@@ -1,0 +1,1 @@
+"""Records of training runs: their contents, reading and writing. Nothing here needs TensorFlow."""
