@@ -83,7 +83,7 @@ setup(
     + [CODEMODS + "." + name for name in find_packages("codemods")],
     package_dir={CODEMODS: "codemods"},
     package_data={
-        "tf_lossscale": ["py.typed", "_compare/page.html"],
+        "tf_lossscale": ["py.typed", "_records/page.html"],
         CODEMODS: ["py.typed", "*.html", "*.json", "**/*.html"],
     },
     **addresses(HOME),

@@ -3,7 +3,7 @@
     python examples/record_trace.py digits_graph     # with TensorFlow 1.15.5, Python 3.7
     python examples/record_trace.py digits_keras     # with TensorFlow 2.3.4, Python 3.8
 
-writes `examples/traces/NAME.jsonl`, as `tf-lossscale run --record` does. Everything that could make
+writes `examples/traces/NAME.jsonl`, as `tf-lossscale record` does. Everything that could make
 a run differ is fixed (weights, order of batches), so a second recording differs in the last digits
 of the loss at most.
 """
@@ -26,7 +26,7 @@ def main(name):
             f"{name} is recorded with the real classes of TensorFlow {RECORDED_WITH[name]}, "
             f"this is {tf.__version__}"
         )
-    tfls.recording.start(os.path.join(HERE, "traces", name + ".jsonl"))
+    tfls.recording.start(os.path.join(HERE, "traces", name + ".jsonl"), overwrite=True)
     sys.argv = [name + ".py"]
     runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
     tfls.recording.stop()

@@ -6,7 +6,7 @@
     train()
     tfls.recording.stop()
 
-`tf-lossscale run --record FILE SCRIPT` records an unmodified script. This module does not import
+`tf-lossscale record FILE SCRIPT` records an unmodified script. This module does not import
 TensorFlow.
 """
 
@@ -14,12 +14,12 @@ import os
 from typing import Union
 
 from tf_lossscale._recorder import session
-from tf_lossscale._records.writing import RecordingError
+from tf_lossscale._records.destination import Destination, RecordingError
 
 __all__ = ["RecordingError", "start", "stop"]
 
 
-def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
+def start(path: "Union[str, os.PathLike[str]]", norm: bool = True, overwrite: bool = False) -> None:
     """Records each step of every loss-scale optimizer of this process from now on.
 
     The optimizers of TensorFlow, Keras and this package are recorded, if they build or make their
@@ -29,15 +29,20 @@ def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
     with two optimizers.
 
     Args:
-      path: the file of the record, which is replaced.
+      path: the file of the record. It appears with the first step.
       norm: whether to record the norm of the gradients and their first non-finite variable, which
         takes one more pass over all gradients.
+      overwrite: whether a record in this file may be replaced.
 
     Raises:
-      RecordingError: this process is already recording, or another one records to the file.
+      RecordingError: this process is already recording, another one records to the file, or the
+        file exists.
       OSError: the file cannot be written.
     """
-    session.start(os.fspath(path), norm)
+    session.check_not_recording()
+    destination = Destination(os.fspath(path), overwrite)
+    destination.hold()
+    session.start(destination, norm)
 
 
 def stop() -> None:

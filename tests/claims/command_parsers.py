@@ -12,6 +12,8 @@ from documents import config
 WITH_OPTIONS = {
     "migrate": ("migrate", "."),
     "run": ("run", "script.py"),
+    "record": ("record", "x", "script.py"),
+    "show": ("show", "x"),
     "compare": ("compare", "x", "y"),
     "checkpoint inspect": ("checkpoint", "inspect", "x"),
     "checkpoint convert": ("checkpoint", "convert", "x", "y", "--to", "v1"),

@@ -20,6 +20,8 @@ PAGES = {
     "migrate": "docs/migrate.md",
     "explain": "docs/migrate.md",
     "run": "docs/drop-in.md",
+    "record": "docs/prove.md",
+    "show": "docs/compare.md",
     "compare": "docs/compare.md",
     "checkpoint inspect": "docs/checkpoints.md",
     "checkpoint convert": "docs/checkpoints.md",
@@ -235,6 +237,7 @@ def test_wrong_and_missing_options_are_found():
     assert undocumented("run", "It has no option.") == [
         "--replace",
         "--record",
+        "--overwrite",
         "--no-norm",
         "--seed",
     ]

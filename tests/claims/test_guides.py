@@ -59,7 +59,7 @@ GUIDES = {
         ["2.3", "2.4", "2.8", "2.11", "2.15", "2.21 with Keras 2"],
         [
             "cp -r start run-new",
-            "tf-lossscale run --record now.jsonl train.py --model-dir run-new",
+            "tf-lossscale record now.jsonl train.py --model-dir run-new",
             "tf-lossscale compare 1.15.jsonl now.jsonl",
         ],
     ),
@@ -70,7 +70,7 @@ GUIDES = {
         ["2.4", "2.11", "2.15", "2.21 with Keras 2"],
         [
             "cp start.h5 model.h5",
-            "tf-lossscale run --record now.jsonl train.py",
+            "tf-lossscale record now.jsonl train.py",
             "tf-lossscale compare 2.8.jsonl now.jsonl",
         ],
     ),

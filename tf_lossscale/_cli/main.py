@@ -4,10 +4,11 @@ import argparse
 import difflib
 import platform
 import sys
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional
 
 from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
+from tf_lossscale._cli import scripts
 from tf_lossscale._process import ArgumentParser, guarded, handing_over
 
 CODEMODS = ("migrate", "rules", "explain")
@@ -30,6 +31,8 @@ Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizer
   rules                          list the rules
   explain CODE                   explain a rule, with examples
   run [--record FILE] SCRIPT     run an unmodified legacy script with the shim installed
+  record FILE SCRIPT             record the steps of a script; installs and replaces nothing
+  show FILE                      show what a record holds
   compare OLD NEW                report whether two recorded runs did the same
   checkpoint inspect|convert     inspect or convert loss-scale state in checkpoints
   doctor                         show TensorFlow, Keras, and the names that the shim supplies
@@ -45,8 +48,8 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
       The exit status: 0 if nothing is left to do, 1 if something is, 2 for wrong usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    is_help = {"-h", "--help"} & {*_split_at_script(arguments[1:])[0]}
-    if arguments[:1] == ["run"] and not is_help:  # ends as the script does
+    is_help = {"-h", "--help"} & {*scripts.options_of(arguments)}
+    if arguments[:1] in (["run"], ["record"]) and not is_help:  # ends as the script does
         return handing_over(prog, lambda: _main(arguments, prog))
     command = _codemods if arguments and arguments[0] in CODEMODS else _main
     return guarded(prog, lambda: command(arguments, prog))
@@ -109,76 +112,6 @@ def _codemods(arguments: List[str], prog: str) -> int:
     return codemods_main(arguments, prog=prog)
 
 
-def _run(arguments: List[str], prog: str) -> int:
-    name = prog if prog.startswith("python") else f"{prog} run"
-    parser = ArgumentParser(
-        prog=name,
-        usage=f"{name} [-h] [--replace] [--record FILE [--no-norm]] [--seed N] "
-        "(SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
-        description="Run an unmodified legacy script with the names that this TensorFlow lacks put "
-        "back under `tensorflow`, also in the Python processes that it starts. The arguments are "
-        "those of `python`: a script, a directory or zip file with a __main__.py, a module, code, "
-        "or - for standard input.",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--replace",
-        action="store_true",
-        help="also replace the classes that this TensorFlow still has by those of the shim",
-    )
-    parser.add_argument(
-        "--record",
-        metavar="FILE",
-        help="record each step of the script's loss-scale optimizers in FILE, for `compare`",
-    )
-    parser.add_argument(
-        "--no-norm",
-        action="store_true",
-        help="record without a look at the gradients: no norm, and no first non-finite variable",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="N",
-        type=_seed,
-        help="seed Python, NumPy and TensorFlow; equal seeds give equal numbers in one version of "
-        "TensorFlow only",
-    )
-    own, python_arguments = _split_at_script(arguments)
-    parsed = parser.parse_args(own)
-    if python_arguments in ([], ["--"]):
-        parser.error("a script, -m, -c or - is required")
-    if parsed.no_norm and parsed.record is None:
-        parser.error("--no-norm needs --record FILE")
-    from tf_lossscale._cli.child import run_python
-
-    return run_python(
-        python_arguments, parsed.replace, parsed.record, not parsed.no_norm, parsed.seed
-    )
-
-
-def _seed(text: str) -> int:
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = -1
-    if not 0 <= seed < 2**32:  # the range of NumPy
-        raise argparse.ArgumentTypeError(f"{text!a} is not a whole number from 0 to {2**32 - 1}")
-    return seed
-
-
-def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
-    """Returns the options of `run`, and the arguments for `python`."""
-    skip = False
-    for index, argument in enumerate(arguments):
-        if skip or argument in ("--record", "--seed"):  # its value is not the script
-            skip = not skip
-            continue
-        # Python also accepts `-mpackage.module` and `-cCODE`.
-        if not argument.startswith("-") or argument in ("-", "--") or argument[:2] in ("-m", "-c"):
-            return arguments[:index], arguments[index:]
-    return arguments, []
-
-
 def _checkpoint(arguments: List[str], prog: str) -> int:
     from tf_lossscale._checkpoint.command import main as checkpoint_main
 
@@ -189,6 +122,12 @@ def _compare(arguments: List[str], prog: str) -> int:
     from tf_lossscale._compare.command import main as compare_main
 
     return compare_main(arguments, prog)
+
+
+def _show(arguments: List[str], prog: str) -> int:
+    from tf_lossscale._records.show import main as show_main
+
+    return show_main(arguments, prog)
 
 
 def _doctor(arguments: List[str], prog: str) -> int:
@@ -250,7 +189,14 @@ def migration_target() -> str:
         return f"cannot run here: {error}"
 
 
-OTHERS = {"run": _run, "compare": _compare, "checkpoint": _checkpoint, "doctor": _doctor}
+OTHERS = {
+    "run": scripts.run,
+    "record": scripts.record,
+    "show": _show,
+    "compare": _compare,
+    "checkpoint": _checkpoint,
+    "doctor": _doctor,
+}
 
 
 if __name__ == "__main__":

@@ -1,24 +1,17 @@
 """`tf-lossscale compare`."""
 
 import argparse
-import contextlib
-import gzip
 import json
 import os
-import secrets
-import stat
 import sys
-import zlib
-from typing import List, Optional, Tuple
+from typing import List, Tuple
 
 from tf_lossscale._compare import comparing
 from tf_lossscale._compare.comparing import Comparison, Conditions, Verdict
 from tf_lossscale._compare.page import page
 from tf_lossscale._process import ArgumentParser
-from tf_lossscale._records.format import printable
+from tf_lossscale._records.output import write
 from tf_lossscale._records.reading import Record, RecordError, read_record
-
-_MARK = b'"tf_lossscale_record"'
 
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
@@ -87,10 +80,10 @@ def _run(options: argparse.Namespace) -> int:
                 for number, each in enumerate(found)
             ],
         }
-        _write(options.json, json.dumps(values, indent=1) + "\n", paths)
+        write(options.json, json.dumps(values, indent=1) + "\n", paths)
     if options.html:
         charts = [(titles[number], each) for number, each in ordered]
-        _write(options.html, page(charts, old.path, new.path, summary), paths)
+        write(options.html, page(charts, old.path, new.path, summary), paths)
     for note in [each for record in records for each in record.notes]:
         print(f"note: {note}")
     if summary:
@@ -155,40 +148,3 @@ def _positive(value: str) -> float:
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError(f"{value} is not a number of at least 0")
     return number
-
-
-def _write(path: str, content: str, records: List[str]) -> None:
-    """Writes a file at once or not at all, and neither through a link nor over a record."""
-    name, folder = printable(path, 200), os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".tf-lossscale-{secrets.token_hex(4)}")
-    try:
-        mode = _mode_of_replaced(path, name, records)
-        with open(temporary, "x", encoding="utf-8") as file:
-            if mode is not None:
-                os.chmod(temporary, mode)
-            file.write(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise RecordError(f"{name} cannot be written: {error.strerror or error}.") from None
-    finally:
-        with contextlib.suppress(OSError):  # it was renamed, or not created
-            os.unlink(temporary)
-
-
-def _mode_of_replaced(path: str, name: str, records: List[str]) -> Optional[int]:
-    """Returns the permissions of a file, None of a new one; raises if it may not be replaced."""
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISLNK(status.st_mode) or not stat.S_ISREG(status.st_mode):
-        kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
-        raise RecordError(f"{name} is {kind}, and is not written; name another file.")
-    with open(path, "rb") as file:
-        start = file.read(64)
-    if start[:2] == b"\x1f\x8b":
-        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as content:
-            start = content.read(64)
-    if _MARK in start or any(os.path.samestat(status, os.stat(each)) for each in records):
-        raise RecordError(f"{name} is a record, and is not overwritten; name another file.")
-    return stat.S_IMODE(status.st_mode)

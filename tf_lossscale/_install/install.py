@@ -9,7 +9,7 @@ import sys
 import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._install import namespaces
@@ -19,6 +19,7 @@ from tf_lossscale._versions.interventions import (
     INSTALLED,
     Attributes,
     hook_compile,
+    is_compile_hooked,
     unhook_compile,
 )
 from tf_lossscale._versions.originals import is_lazy_loader
@@ -90,6 +91,40 @@ def uninstall() -> None:
                     subscriber.pause()
                     _paused.append(subscriber)
             _record = None
+
+
+class Changes(NamedTuple):
+    """The public paths that `install()` has changed so far, such as `tf.contrib`."""
+
+    supplied: List[str]
+    replaced: List[str]
+
+
+def changes() -> Changes:
+    """Returns what is installed under `tensorflow` now; modules that are loaded later may add."""
+    supplied: Set[str] = set()
+    replaced_names: Set[str] = set()
+    if is_compile_hooked(INSTALLED):
+        replaced_names.add("the class that Model.compile wraps optimizers in")
+    for owner, name, is_new in [] if _record is None else _record.attributes.changed():
+        module = getattr(owner, "__name__", "")
+        namespace = namespaces.namespace_of(module)
+        # The modules below the top one, such as `tensorflow._api.v2`, lack what is loaded lazily.
+        is_below_top = namespace == "" and module != "tensorflow"
+        is_synthetic = isinstance(owner, SyntheticNamespace)
+        if namespace is None or is_below_top or is_synthetic or name.startswith("__"):
+            continue
+        names = supplied if is_new else replaced_names
+        names.add("tf." + namespaces.join(namespace, name))
+    return Changes(_without_copies(supplied), _without_copies(replaced_names))
+
+
+def _without_copies(paths: Set[str]) -> List[str]:
+    """Returns paths in order, without those of `tf.compat` that repeat another one."""
+    copies = {
+        f"tf.compat.{version}.{path[len('tf.') :]}" for path in paths for version in ("v1", "v2")
+    }
+    return sorted(paths - copies)
 
 
 class _Installer(_import_hook.Subscriber):

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import hashlib
 import platform
+import secrets
 import sys
 import weakref
 from typing import Any, ClassVar, Dict, MutableMapping, NamedTuple, Optional, Sequence, Set, Tuple
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Dict, MutableMapping, NamedTuple, Optional, Se
 import numpy as np
 
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._install.install import changes
 from tf_lossscale._recorder.measuring import Row
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
@@ -123,6 +125,7 @@ def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
     devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
     keras = sys.modules.get("tf_keras") or sys.modules.get("keras") or getattr(tf, "keras", None)
     version = getattr(keras, "__version__", None)
+    changed = changes()
     return RunHeader(
         tensorflow=tf.__version__,
         keras=None if version is None else str(version),
@@ -130,6 +133,9 @@ def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
         devices=sorted(each for each in devices if not each.startswith("XLA_")),
         replicas=replicas,
         xla=xla,
+        id=secrets.token_hex(8),
+        supplied=changed.supplied or None,
+        replaced=changed.replaced or None,
     )
 
 
@@ -221,7 +227,7 @@ class Steps:
             self._number,
             step,
             loss=row.loss,
-            scale=row.scale,
+            scales=row.scale,
             finite=finite,
             applied=applied if self.application_is_known else None,
             norm=row.norm if finite is not False else None,

@@ -18,7 +18,9 @@ from tf_lossscale._core.steps import Step, WatchedStep, Watcher, built_unwatched
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.transport import Reader, Ring
-from tf_lossscale._records.writing import RecordFile, RecordingError
+from tf_lossscale._records.destination import RecordingError
+from tf_lossscale._records.format import Disturbance
+from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
@@ -36,8 +38,11 @@ SCOPE = "tf_lossscale_recording/"
 class Recorder(Watcher):
     """Records the steps of all our optimizers, until `close`."""
 
-    def __init__(self, file: RecordFile, with_norm: bool) -> None:
+    def __init__(
+        self, file: RecordFile, with_norm: bool, disturbed: Optional[Disturbance] = None
+    ) -> None:
         self._file = file
+        self._disturbed = disturbed
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
         self.reader = Reader(file, self._before_run)

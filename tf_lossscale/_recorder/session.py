@@ -1,13 +1,7 @@
-"""Starts and stops the recording of this process. Does not import TensorFlow.
-
-`tf-lossscale run --record` asks for it in an environment variable. The process that `run` becomes
-writes the file that was asked for; each other process that makes steps writes one of its own, with
-its number in the name.
-"""
+"""Starts and stops the recording of this process. Does not import TensorFlow."""
 
 import atexit
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -16,42 +10,57 @@ import warnings
 from typing import Any, Dict, List, NoReturn, Optional
 
 from tf_lossscale import _import_hook
-from tf_lossscale._records import writing
-from tf_lossscale._records.writing import RecordFile, RecordingError, notify
+from tf_lossscale._records.destination import Destination, RecordingError
+from tf_lossscale._records.format import Disturbance
+from tf_lossscale._records.writing import RecordFile, notify
 from tf_lossscale._versions.originals import RECORDED_CLASSES
+
+_SIGNALS = ("SIGTERM", "SIGHUP")
+"""Those that end a process without its exit handlers."""
 
 
 class _Recording(_import_hook.Subscriber):
     """The recording of this process, which is also written where that ends without exit handlers.
 
-    The script's own handler of SIGTERM is called afterwards, if it was set before. One that it sets
-    later replaces ours, and the record ends with what was written in the last second.
+    The script's own handler of a signal is called afterwards, if it was set before. One that it
+    sets later replaces ours, and the record ends with what was written in the last second.
     """
 
-    def __init__(self, file: RecordFile, with_norm: bool, advice: bool) -> None:
+    def __init__(
+        self, file: RecordFile, with_norm: bool, reports: bool, disturbed: Optional[Disturbance]
+    ) -> None:
         self.file = file
-        self.advice = advice
+        self.reports = reports
         self._with_norm = with_norm
+        self._disturbed = disturbed
         self._recorder: Any = None
         self._originals: Any = None
         self._waiting: List[str] = []  # modules imported before TensorFlow, which patches need
         self._was_terminated = False
-        self._handler: Any = None  # that of SIGTERM which ours has replaced
+        self._handlers: Dict[int, Any] = {}  # by signal: the one that ours has replaced
         self._exit: Any = os._exit
 
     def begin(self) -> None:
+        """Prepares the record for any end of the process."""
+        for name in _SIGNALS:
+            if hasattr(signal, name):  # not on Windows
+                self._handle(getattr(signal, name))
+        os._exit = self._exit_now
+
+    def wait(self) -> None:
         """Patches the classes that are loaded already, and waits for the others."""
         _import_hook.subscribe(self)
-        handler = signal.getsignal(signal.SIGTERM)
-        # None is a handler that was not set from Python. An ignored signal remains ignored.
-        if callable(handler) or handler is signal.SIG_DFL:
-            with contextlib.suppress(ValueError):  # only the main thread may set a handler
-                signal.signal(signal.SIGTERM, self._terminate)
-                self._handler = handler
-        os._exit = self._exit_now
         self._waiting += [name for name in RECORDED_CLASSES if _import_hook.is_loaded(name)]
         if _import_hook.is_loaded("tensorflow"):
             self._patch_waiting()
+
+    def _handle(self, number: int) -> None:
+        handler = signal.getsignal(number)
+        # None is a handler that was not set from Python. An ignored signal remains ignored.
+        if callable(handler) or handler is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # only the main thread may set a handler
+                signal.signal(number, self._terminate)
+                self._handlers[number] = handler
 
     def is_of_interest(self, name: str) -> bool:
         return name in RECORDED_CLASSES or name == "tensorflow"
@@ -68,7 +77,7 @@ class _Recording(_import_hook.Subscriber):
             from tf_lossscale._recorder.originals import Originals
             from tf_lossscale._recorder.recorder import Recorder
 
-            self._recorder = Recorder(self.file, self._with_norm)
+            self._recorder = Recorder(self.file, self._with_norm, self._disturbed)
             self._originals = Originals(self._recorder)
         waiting, self._waiting = self._waiting, []
         for name in waiting:
@@ -79,9 +88,11 @@ class _Recording(_import_hook.Subscriber):
 
         def flush_and_pass_on() -> None:
             self._flush(has_ended=False)
-            if callable(self._handler):
-                self._handler(number, frame)
+            handler = self._handlers[number]
+            if callable(handler):
+                handler(number, frame)
             else:  # so that the process ends by the signal, as its parent expects
+                self.file.close(has_ended=False)
                 signal.signal(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
 
@@ -89,6 +100,7 @@ class _Recording(_import_hook.Subscriber):
 
     def _exit_now(self, status: int) -> NoReturn:
         self._flush(has_ended=not status and not self._was_terminated)
+        self.file.close(has_ended=False)
         self._exit(status)
         raise AssertionError("the process has ended")
 
@@ -106,20 +118,27 @@ class _Recording(_import_hook.Subscriber):
         # What somebody has replaced since is left alone.
         if os._exit == self._exit_now:
             os._exit = self._exit
-        if self._handler is not None and signal.getsignal(signal.SIGTERM) == self._terminate:
-            # In another thread it remains, and still does what it should.
-            with contextlib.suppress(ValueError):
-                signal.signal(signal.SIGTERM, self._handler)
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) == self._terminate:
+                # In another thread it remains, and still does what it should.
+                with contextlib.suppress(ValueError):
+                    signal.signal(number, handler)
         if self._recorder is not None:
             self._originals.undo()
             self._recorder.close()
         self.file.close(has_ended and not self._was_terminated)
         complaints = self.file.complaints
         if not (complaints or self.file.steps or self.file.may_be_empty):
-            complaints.append(
-                f"No step was recorded in {self.file.path}: no loss-scale optimizer made one in a "
-                "graph or function that was built after recording began."
-            )
+            if _import_hook.is_loaded("tensorflow"):
+                complaints.append(
+                    f"No step was recorded in {self.file.path}: no loss-scale optimizer made one "
+                    "in a graph or function that was built after recording began."
+                )
+            else:
+                complaints.append(
+                    f"Nothing was recorded in {self.file.path}: the script did not import "
+                    "TensorFlow."
+                )
         return complaints if self.file.is_of_this_process else []
 
 
@@ -128,23 +147,46 @@ _lock = threading.RLock()
 
 
 def start(
-    path: str,
+    destination: Destination,
     norm: bool = True,
     lazy: bool = False,
-    held: Optional[int] = None,
-    advice: bool = False,  # whether to print at the exit what makes two runs comparable
+    reports: bool = False,
+    disturbed: Optional[Disturbance] = None,
+    waits: bool = True,
 ) -> None:
-    """Starts to record: see `tf_lossscale.recording.start`, and `RecordFile`."""
+    """Starts to record to a file.
+
+    Unless `lazy`, the file is already held; for that see `RecordFile`. With `reports`, a summary is
+    printed when the process ends. A `disturbed` run is changed as this says. If it does not wait,
+    `wait_for_tensorflow` must be called before TensorFlow is imported.
+    """
     global _recording
     with _lock:
-        if _recording is not None:
-            raise RecordingError(
-                f"This process is already recording to {_recording.file.path}: call stop() first."
-            )
-        recording = _Recording(RecordFile(path, lazy, held), norm, advice)
+        check_not_recording()
+        recording = _Recording(RecordFile(destination, lazy), norm, reports, disturbed)
         recording.begin()
+        if waits:
+            recording.wait()
         _recording = recording
         atexit.register(_stop_at_exit)
+
+
+def wait_for_tensorflow() -> None:
+    """Lets a recording that was started early begin when TensorFlow is imported."""
+    if _recording is not None:
+        _recording.wait()
+
+
+def is_recording() -> bool:
+    return _recording is not None
+
+
+def check_not_recording() -> None:
+    """Raises RecordingError if this process is recording."""
+    if _recording is not None:
+        raise RecordingError(
+            f"This process is already recording to {_recording.file.path}: call stop() first."
+        )
 
 
 def stop() -> None:
@@ -169,50 +211,8 @@ def _stop_at_exit() -> None:
     # Set by the interpreter when it prints the traceback of an error that nobody caught.
     for complaint in recording.end(has_ended=not hasattr(sys, "last_type")):
         notify(complaint[0].lower() + complaint[1:])
-    if recording.advice and recording.file.is_of_this_process and recording.file.steps:
-        notify(
-            f"recorded {recording.file.steps} steps in {recording.file.path}. "
-            "`tf-lossscale compare OLD NEW` needs two runs that begin with the same weights, from "
-            "a checkpoint that both restore, and that see the same data in the same order, without "
-            "dropout; `--seed N` alone does that only on one version of TensorFlow."
-        )
+    if recording.reports and recording.file.is_of_this_process and recording.file.steps:
+        from tf_lossscale._records.summary import lines_at_the_end
 
-
-REQUEST = "TF_LOSSSCALE_RECORD"
-
-_has_started = False
-
-
-def announce(path: str, norm: bool, held: Optional[int]) -> None:
-    """Asks Python processes with the environment of this one to record."""
-    request = {"path": os.path.abspath(path), "norm": norm, "process": os.getpid(), "held": held}
-    os.environ[REQUEST] = json.dumps(request)
-
-
-def start_requested() -> None:
-    """Starts the recording that the environment of this process asks for."""
-    global _has_started
-    _has_started = True
-    request = json.loads(os.environ[REQUEST])
-    if _is_for_this_process(request):
-        if request["held"] is not None:
-            writing.keep(request["held"])
-        start(request["path"], request["norm"], held=request["held"], advice=True)
-    else:
-        root, extension = os.path.splitext(request["path"])
-        start(f"{root}.{os.getpid()}{extension}", request["norm"], lazy=True)
-
-
-def report_unused() -> None:
-    """Reports, when the script ends, that it was not recorded because it has no TensorFlow."""
-    request = json.loads(os.environ.get(REQUEST, "null"))
-    if _has_started or request is None or not _is_for_this_process(request):
-        return
-    writing.remove_record(request["path"])
-    notify(f"nothing was recorded in {request['path']}: the script did not import TensorFlow.")
-
-
-def _is_for_this_process(request: Dict[str, Any]) -> bool:
-    # On Windows the script runs in a child of the process that announced it.
-    parent = os.getppid() if os.name == "nt" else None
-    return request["process"] in (os.getpid(), parent)
+        for line in lines_at_the_end(recording.file.path, recording.file.summaries):
+            notify(line)

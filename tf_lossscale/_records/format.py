@@ -12,14 +12,20 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from tf_lossscale._process import escaped
 
-FORMAT = 2
-"""The number of the format."""
+FORMAT = 3
+"""The number of the format that is written."""
+FORMATS = (2, FORMAT)
+"""Those that are read; records of format 2 have fewer fields, and mean the same by them."""
 
 _RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
 _LAST_COUNT = 2**53
 """Larger numbers count nothing, and floats do not hold them."""
 _SETTINGS = 100
 """More settings than an optimizer has."""
+_NAMES = 200
+"""More names than the shim has."""
+_SHOWN_NAMES = 2
+"""How many of them a sentence names."""
 Setting = Optional[Union[bool, float]]
 
 
@@ -95,15 +101,44 @@ def _optional(read: _Read) -> _Read:
 
 _count_or_none = _optional(count_of)
 _text = _optional(lambda value: printable(value, 40))
-_texts = _optional(lambda value: [printable(each, 40) for each in list(value)[:20]])
+_texts = _optional(lambda value: [printable(text, 40) for text in list(value)[:20]])
+_names = _optional(lambda value: [printable(name) for name in list(value)[:_NAMES]])
+_numbers = _optional(lambda value: [number(item) for item in list(value)])
+
+
+class Disturbance(NamedTuple):
+    """How a run was disturbed, to measure how far rounding carries it away."""
+
+    record: str
+    """The `id` of the record of the same run without the disturbance."""
+    number: int
+    """The number of the disturbed run, from 1 on, which the random numbers depend on."""
+    weights: float
+    """Each initial weight was multiplied by 1 and this times a standard normal number."""
+    scale: float
+    """The initial loss scale was multiplied by this."""
+    rate: float = 1.0
+    """The learning rate was multiplied by this."""
+
+
+def _disturbance(value: Any) -> Optional[Disturbance]:
+    if value is None:
+        return None
+    weights, scale, rate = (
+        _parameter(value.get(name, 1.0)) or 0.0 for name in ("weights", "scale", "rate")
+    )
+    of, count = printable(value["record"], 40), count_of(value["number"])
+    return Disturbance(of, count, weights, scale, rate)
 
 
 @dataclasses.dataclass
 class RunHeader:
-    """The first line of a record: versions, and what else can change the last bits of numbers.
+    """The first line of a record: how the run was made, and what can change its last bits.
 
     None means unknown. The devices are their types, such as `["CPU"]`; `xla` is whether a step was
-    compiled by XLA.
+    compiled by XLA. `supplied` and `replaced` are the names under `tensorflow` that the shim had
+    put there, where TensorFlow has none or another one. `disturbed` is what `record --disturb` has
+    changed in this run, and `id` identifies the record to those of its disturbed runs.
     """
 
     tensorflow: Optional[str] = field(default=None, metadata={"read": _text})
@@ -112,6 +147,25 @@ class RunHeader:
     devices: Optional[List[str]] = field(default=None, metadata={"read": _texts})
     replicas: Optional[int] = field(default=None, metadata={"read": _count_or_none})
     xla: Optional[bool] = field(default=None, metadata={"read": _flag})
+    id: Optional[str] = field(default=None, metadata={"read": _text})
+    supplied: Optional[List[str]] = field(default=None, metadata={"read": _names})
+    replaced: Optional[List[str]] = field(default=None, metadata={"read": _names})
+    disturbed: Optional[Disturbance] = field(default=None, metadata={"read": _disturbance})
+
+
+def names_of_changes(header: RunHeader) -> str:
+    """Returns which names the shim had put under `tensorflow` in a run; nothing if none."""
+    parts = [
+        f"{_some(names)} {verb} by the shim"
+        for verb, names in (("replaced", header.replaced), ("supplied", header.supplied))
+        if names
+    ]
+    return " and ".join(parts)
+
+
+def _some(names: List[str]) -> str:
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + more
 
 
 @dataclasses.dataclass
@@ -166,7 +220,13 @@ COLUMNS = (
     Column("applied", "applied", _flag),
     Column("norm", "norm", number),
     Column("bad", "bad", _count_or_none),
+    Column("bad_count", "bad_count", _count_or_none),
+    Column("unscaled_norm", "unscaled_norm", number),
+    Column("rate", "rate", number),
+    Column("replica_norms", "replica_norms", _numbers),
 )
+_ALWAYS_WRITTEN = ("loss", "scale", "finite", "applied", "norm", "bad")
+"""The keys that each step has, even if the value is unknown."""
 
 
 @dataclasses.dataclass
@@ -175,6 +235,16 @@ class OptimizerRecord:
 
     The `steps` are numbers, which increase. `scales` are those that the steps used, before their
     update, and `finite` is what the class determined.
+
+    `norm` is that of the gradients that the class passes to the inner optimizer, and
+    `unscaled_norm` that of the gradients where they were unscaled, before the program has clipped
+    them. `replica_norms` are those of each replica, before they are added up. `rate` is the
+    learning rate. `bad` is the number of the first variable whose gradient was not finite, before
+    clipping if that is known, and `bad_count` is how many variables there were.
+
+    For each variable, `norms` has the norm of its gradient in the first step, and `computed` the
+    dtype that its gradient was computed in. `slots` is `"trained"` if the inner optimizer had
+    slots with the values of earlier training before the first step, and `"fresh"` if not.
     """
 
     cls: str = "unknown"
@@ -183,6 +253,9 @@ class OptimizerRecord:
     shapes: List[List[int]] = field(default_factory=list)
     initial_weights: Optional[str] = None
     settings: Dict[str, Setting] = field(default_factory=dict)
+    computed: Optional[List[Optional[str]]] = None
+    slots: Optional[str] = None
+    norms: Optional[List[Optional[float]]] = None
     steps: List[int] = field(default_factory=list)
     loss: List[Optional[float]] = field(default_factory=list)
     scales: List[Optional[float]] = field(default_factory=list)
@@ -190,6 +263,10 @@ class OptimizerRecord:
     applied: List[Optional[bool]] = field(default_factory=list)
     norm: List[Optional[float]] = field(default_factory=list)
     bad: List[Optional[int]] = field(default_factory=list)
+    bad_count: List[Optional[int]] = field(default_factory=list)
+    unscaled_norm: List[Optional[float]] = field(default_factory=list)
+    rate: List[Optional[float]] = field(default_factory=list)
+    replica_norms: List[Optional[List[Optional[float]]]] = field(default_factory=list)
     gaps: List[Gap] = field(default_factory=list)
 
     def add(self, step: int, **values: Any) -> None:
@@ -199,6 +276,19 @@ class OptimizerRecord:
             getattr(self, column.name).append(values.get(column.name))
 
 
+def known(values: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def line_of(values: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the values of a step, by the names of their columns, as they stand in its line."""
+    found = {column.key: values.get(column.name) for column in COLUMNS}
+    return {
+        key: value for key, value in found.items() if value is not None or key in _ALWAYS_WRITTEN
+    }
+
+
 def dump(line: Dict[str, Any]) -> str:
     return json.dumps(_to_json(line), allow_nan=False) + "\n"
 
@@ -206,6 +296,10 @@ def dump(line: Dict[str, Any]) -> str:
 def _to_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, Disturbance):
+        return value._asdict()
     if isinstance(value, dict):
-        return {key: _to_json(each) for key, each in value.items()}
+        return {key: _to_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_to_json(item) for item in value]
     return value

@@ -8,17 +8,18 @@ import os
 import stat
 import sys
 import zlib
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from tf_lossscale._records.format import (
     COLUMNS,
-    FORMAT,
+    FORMATS,
     Gap,
     OptimizerRecord,
     RunHeader,
     ScaleParameters,
     count_of,
     fields_from,
+    number,
     printable,
     settings_from,
 )
@@ -106,6 +107,8 @@ def _read(path: str, file: Any, allowed: int) -> Record:
                 _add_step(places[values["optimizer"]], values)
             elif "gap" in values:
                 _add_gap(places[values["optimizer"]], *values["gap"])
+            elif "norms" in values:
+                _add_norms(places[values["optimizer"]], values["norms"])
             elif "end" in values:
                 if count_of(values["end"], "end") != steps:
                     raise ValueError(f"the end of {values['end']} steps follows {steps} steps")
@@ -166,13 +169,13 @@ def _header(path: str, line: str) -> RunHeader:
     except _UNREADABLE:
         raise RecordError(
             f"{path} is not a record of tf-lossscale: its first line does not describe a run. "
-            "Records are written by `tf-lossscale run --record FILE`."
+            "Records are written by `tf-lossscale record FILE SCRIPT`."
         ) from None
-    if version != FORMAT:
+    if version not in FORMATS:
         raise RecordError(
             f"{path} has format {printable(repr(version), 40)}, and this version of tf-lossscale "
-            f"reads format {FORMAT}: compare it with the version that wrote it, or a later "
-            "one."
+            f"reads format {FORMATS[0]} to {FORMATS[-1]}: compare it with the version that wrote "
+            "it, or a later one."
         )
     try:
         return RunHeader(**fields_from(RunHeader, values))
@@ -181,19 +184,47 @@ def _header(path: str, line: str) -> RunHeader:
 
 
 def _add_optimizer(places: Dict[Any, Any], values: Any, described: int) -> None:
-    number = values["optimizer"]
-    if number in places:
-        raise ValueError(f"optimizer {number!r} is described twice")
+    key = values["optimizer"]
+    if key in places:
+        raise ValueError(f"optimizer {key!r} is described twice")
     if described > _DESCRIPTIONS:
         raise ValueError("the descriptions of optimizers are too long for a record")
-    places[number] = OptimizerRecord(
+    places[key] = OptimizerRecord(
         cls=printable(values["class"]),
         scale=ScaleParameters(**fields_from(ScaleParameters, dict(values["scale"]))),
         names=[printable(name) for name, _ in values["variables"]],
         shapes=[[count_of(size, "size") for size in shape] for _, shape in values["variables"]],
         initial_weights=values.get("initial_weights"),
         settings=settings_from(values.get("settings", {})),
+        computed=_of_each_variable(values, "computed", _dtype),
+        slots=_slots(values.get("slots")),
     )
+
+
+def _of_each_variable(values: Any, key: str, read: Callable[[Any], Any]) -> Optional[List[Any]]:
+    if values.get(key) is None:
+        return None
+    if len(values[key]) != len(values["variables"]):
+        raise ValueError(f"{key} has not one value for each variable")
+    return [read(value) for value in values[key]]
+
+
+def _dtype(value: Any) -> Optional[str]:
+    return None if value is None else printable(value, 20)
+
+
+def _slots(value: Any) -> Optional[str]:
+    if value not in (None, "fresh", "trained"):
+        raise ValueError("slots are neither fresh nor trained nor null")
+    return None if value is None else str(value)
+
+
+def _add_norms(record: OptimizerRecord, norms: Any) -> None:
+    if record.norms is not None:
+        raise ValueError("the norms of this optimizer are given twice")
+    if len(norms) != len(record.names):
+        raise ValueError("norms has not one value for each variable")
+    record.norms = [number(norm) for norm in norms]
 
 
 def _add_gap(record: OptimizerRecord, first: Any, end: Any) -> None:

@@ -1,84 +1,24 @@
 """The file of a recording: one for each process, locked, and written at least every second."""
 
-import contextlib
 import dataclasses
 import os
-import stat
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from tf_lossscale._records.format import FORMAT, OptimizerRecord, RunHeader, dump
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from tf_lossscale._records.destination import Destination, RecordingError
+from tf_lossscale._records.format import (
+    FORMAT,
+    OptimizerRecord,
+    RunHeader,
+    dump,
+    known,
+    line_of,
+)
+from tf_lossscale._records.summary import Summary
 
 _LINES, _SECONDS = 200, 1.0  # after so many lines, or so long a time, lines are written
-
-
-class RecordingError(RuntimeError):
-    """Training cannot be recorded; the message says why, and what can be done."""
-
-
-_held: Set[int] = set()
-
-
-def hold(path: str) -> int:
-    """Opens the file of a record, and locks it, or raises OSError or RecordingError.
-
-    The lock belongs to the open file, so it survives that `tf-lossscale run` becomes the script,
-    and it ends with the process, however that ends. A file that exists is not changed.
-    """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    if fcntl is not None and stat.S_ISREG(os.fstat(descriptor).st_mode):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise RecordingError(
-                f"Another process is recording to {path}. Each process needs a file of its own, "
-                "such as run-0.jsonl and run-1.jsonl for two workers."
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-    _held.add(descriptor)
-    return descriptor
-
-
-def hand_over(descriptor: int) -> Optional[int]:
-    """Prepares the lock for the program that this process becomes with `exec`, and for `keep`."""
-    if os.name == "nt":  # where that program is another process
-        _release(descriptor)
-        return None
-    os.set_inheritable(descriptor, True)
-    return descriptor
-
-
-def keep(descriptor: int) -> None:
-    """Takes over the lock of the program that this process was before `exec`."""
-    os.set_inheritable(descriptor, False)
-    _held.add(descriptor)
-
-
-def _release(descriptor: Optional[int]) -> None:
-    """Closes the file, and so ends the lock; does nothing in a forked process."""
-    if descriptor is not None and descriptor in _held:
-        _held.remove(descriptor)
-        os.close(descriptor)
-
-
-def _release_all() -> None:
-    for descriptor in list(_held):
-        _release(descriptor)
-
-
-# A forked process does not record to the file, and can live longer than the one that does.
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_release_all)
 
 
 class _Guard:
@@ -121,45 +61,46 @@ class RecordFile:
     """Collects the lines of a record, and appends them to its file.
 
     The header is written with the first optimizer, because a recording may begin before TensorFlow
-    is imported. A record without a step leaves no file. A forked child process does not record, and
-    says so with its first step.
+    is imported. Nothing is written before the first step. A forked child process does not record,
+    and says so with its first step.
 
-    An existing file is replaced. A lazy record creates its file only with the first line. `held` is
-    the descriptor of the file if this process has locked it already. Each access by several threads
-    or signal handlers goes through `guard`. `complaints` are what is missing or doubtful in the
-    record, a sentence each. Raises the errors of `hold`.
+    A lazy record is that of a process which may make no step: its file, which no other process
+    has, is created with the first one. Each access by several threads or signal handlers goes
+    through `guard`. `complaints` are what is missing or doubtful in the record, a sentence each.
     """
 
-    def __init__(self, path: str, lazy: bool = False, held: Optional[int] = None) -> None:
-        self.path = os.path.abspath(path)  # the program can change the working directory
+    def __init__(self, destination: Destination, lazy: bool = False) -> None:
         self.steps = 0
+        self.summaries: List[Summary] = []
         self.complaints: List[str] = []
         self.guard = _Guard()
         self.is_closed = False
         self.may_be_empty = lazy  # whether no complaint is due without a step
+        self._destination = destination
         self._lines: List[str] = []
         self._written = time.monotonic()
-        self._optimizers = 0
         self._process = os.getpid()
-        self._exists = not lazy
+        self._has_begun = False  # whether a step was written
         self._failed = False
-        self._held = hold(path) if held is None and not lazy else held
-        if not lazy:
-            with open(path, "w", encoding="utf-8"):
-                pass
+
+    @property
+    def path(self) -> str:
+        """The name of the record, which it has from its first step on."""
+        return self._destination.path
 
     def write(self, line: Dict[str, Any]) -> None:
         self._lines.append(dump(line))
-        if len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS:
+        is_due = len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS
+        if is_due:
             self.flush()
 
     def add_optimizer(self, header: RunHeader, record: OptimizerRecord) -> int:
         """Adds an optimizer, without its steps; returns its number, which they refer to."""
         with self.guard:
-            if not self._optimizers:
-                self.write({"tf_lossscale_record": FORMAT, **dataclasses.asdict(header)})
-            number = self._optimizers
-            self._optimizers += 1
+            if not self.summaries:
+                self.write({"tf_lossscale_record": FORMAT, **known(dataclasses.asdict(header))})
+            number = len(self.summaries)
+            self.summaries.append(Summary(record.cls, record.scale.rule, record.names))
             self.write(
                 {
                     "optimizer": number,
@@ -168,16 +109,25 @@ class RecordFile:
                     "variables": list(zip(record.names, record.shapes)),
                     "initial_weights": record.initial_weights,
                     "settings": record.settings,
+                    **known({"computed": record.computed, "slots": record.slots}),
                 }
             )
             return number
 
+    def add_norms(self, optimizer: int, norms: Sequence[Optional[float]]) -> None:
+        """Adds the norm of each variable's gradient in the first step."""
+        with self.guard:
+            self.write({"optimizer": optimizer, "norms": list(norms)})
+
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
-        """Adds a step: values of `record.COLUMNS`, by their keys; None means unknown."""
+        """Adds a step: values of `format.COLUMNS`, by their names; None means unknown."""
         if self.is_of_this_process:
             with self.guard:
                 self.steps += 1
-                self.write({"optimizer": optimizer, "step": step, **values})
+                self.summaries[optimizer].add(step, values)
+                self.write({"optimizer": optimizer, "step": step, **line_of(values)})
+                if not self._has_begun:
+                    self._begin()
         # Without the guard, which another thread of the parent may have held when it was forked.
         elif not self._failed:
             self._failed = True
@@ -186,25 +136,44 @@ class RecordFile:
                 "one that records."
             )
 
+    def _begin(self) -> None:
+        """Writes the lines up to the first step, and gives the file its name."""
+        destination, self._has_begun = self._destination, True
+        try:
+            if destination.descriptor is None:
+                destination.use_free_name()
+                destination = self._destination = Destination(destination.path)
+                destination.hold()
+            self.flush()
+            destination.publish()
+        except FileExistsError:
+            taken = destination.path
+            destination.use_free_name()
+            notify(f"the record is {destination.path}, because {taken} was created meanwhile.")
+            destination.publish()
+        except (OSError, RecordingError) as error:
+            self._fail(error)
+
     @property
     def is_of_this_process(self) -> bool:
         """Whether this process was not forked from the one that opened the file."""
         return self._process == os.getpid()
 
     def close(self, has_ended: bool) -> None:
-        """Writes the last lines, and `has_ended`; removes a file without a step."""
+        """Writes the last lines, and `has_ended`; leaves no file without a step."""
+        if not self.is_of_this_process:
+            return
         with self.guard:
-            if has_ended and self._optimizers and not self.is_closed:
-                self.write({"end": self.steps})
-            self.flush()
+            if self._has_begun:
+                if has_ended and not self.is_closed:
+                    self.write({"end": self.steps})
+                self.flush()
             self.is_closed = True
-            if self.is_of_this_process and self._exists and not self._optimizers:
-                remove_record(self.path, only_empty=True)
-            _release(self._held)
+            self._destination.discard()
 
     def flush(self) -> None:
         """Appends the lines so far to the file; a full disk does not stop the training."""
-        if not self.is_of_this_process:
+        if not self.is_of_this_process or not self._has_begun:
             return
         with self.guard:
             lines, self._lines = self._lines, []
@@ -212,22 +181,16 @@ class RecordFile:
             if not lines or self._failed:
                 return
             try:
-                with open(self.path, "a" if self._exists else "w", encoding="utf-8") as file:
+                with open(self._destination.current, "a", encoding="utf-8") as file:
                     file.writelines(lines)
             except OSError as error:
-                self._failed = True  # a record with missing lines would be read as a wrong one
-                reason = error.strerror or error
-                notify(f"the record ends here: {self.path} cannot be written: {reason}.")
-            self._exists = True
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self._failed = True  # a record with missing lines would be read as a wrong one
+        reason = getattr(error, "strerror", None) or error
+        notify(f"the record ends here: {self.path} cannot be written: {reason}.")
 
 
 def notify(message: str) -> None:
     print(f"tf-lossscale: {message}", file=sys.stderr, flush=True)
-
-
-def remove_record(path: str, only_empty: bool = False) -> None:
-    """Removes the file of a record without a step; `only_empty` keeps it if it has any content."""
-    with contextlib.suppress(OSError):  # an empty record cannot be compared either
-        status = os.stat(path)
-        if stat.S_ISREG(status.st_mode) and not (only_empty and status.st_size):
-            os.remove(path)

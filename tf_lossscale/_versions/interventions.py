@@ -239,6 +239,12 @@ _UNKNOWN = (
 )
 
 
+def is_compile_hooked(reason: str) -> bool:
+    """Returns whether `compile` of a Keras is hooked for this reason."""
+    with _lock:
+        return any(reason in hook.reasons for hook in _hooks.values())
+
+
 def unhook_compile(reason: Optional[str] = None) -> None:
     """Ends the hooks for this reason, or for every reason."""
     with _lock:
@@ -341,6 +347,10 @@ class Attributes:
         self._earlier.append((owner, name, found[-1] if found else _MISSING))
         if found:
             replaced.append((owner, name, found[-1]))
+
+    def changed(self) -> List[Tuple[Any, str, bool]]:
+        """Returns the owner and name of each attribute, and whether the owner lacked it before."""
+        return [(owner, name, earlier is _MISSING) for owner, name, earlier in self._earlier]
 
     def undo(self, modules: Iterable[Any]) -> None:
         """Restores all of them. `modules` may have cached copies of our symbols."""

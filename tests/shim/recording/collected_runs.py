@@ -45,6 +45,7 @@ MISTAKES = {
     "restart": "slots lost at step 110",
     "decay": "weight decay lost",
 }
+NEW_COLUMNS = ("bad_count", "unscaled_norm", "rate", "replica_norms")
 OTHER_RUNS = ("weights", "order")
 """Mistakes that make another correct run where both runs have them."""
 
@@ -87,6 +88,7 @@ def run_of(packed: Dict) -> OptimizerRecord:
         finite=[flags[each] for each in packed["finite"]],
         applied=[flags[each] for each in packed["applied"]],
         **{name: packed[name] for name in ("loss", "scales", "norm", "bad")},
+        **{name: [None] * len(packed["loss"]) for name in NEW_COLUMNS},
     )
 
 

@@ -15,6 +15,7 @@ from simulated import Run, record
 
 from tf_lossscale._compare.command import _summary, main
 from tf_lossscale._compare.comparing import Conditions, Verdict, compare, equal_conditions
+from tf_lossscale._records.destination import Destination
 from tf_lossscale._records.format import COLUMNS, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
 
@@ -203,17 +204,18 @@ def test_unknown_values_are_no_difference():
 
 def write(path, *runs, header=None, keep=None):
     """Writes a record, of the steps for which `keep` is true, and returns its path."""
-    path = str(path)
-    file = RecordFile(path)
+    destination = Destination(str(path))
+    destination.hold()
+    file = RecordFile(destination)
     for run in runs:
         number = file.add_optimizer(header or RunHeader(tensorflow="2.21.0", devices=["CPU"]), run)
-        columns = zip(*[getattr(run, each.name) for each in COLUMNS])
+        names = [column.name for column in COLUMNS if getattr(run, column.name)]
+        columns = zip(*[getattr(run, name) for name in names])
         for step, values in zip(run.steps, columns):
             if keep is None or keep(step):
-                keys = [each.key for each in COLUMNS]
-                file.add_step(number, step, **dict(zip(keys, values)))
+                file.add_step(number, step, **dict(zip(names, values)))
     file.close(has_ended=True)
-    return path
+    return str(path)
 
 
 def test_the_command_reports_and_exits_by_the_verdict(tmp_path, capsys):
@@ -297,7 +299,7 @@ BAD_FILES = [
     ("", "is empty"),
     ("\x7fELF", "is not a record of tf-lossscale"),
     ('{"step": 1}\n', "is not a record of tf-lossscale"),
-    ('{"tf_lossscale_record": 3}\n', "has format 3, and this version of tf-lossscale reads"),
+    ('{"tf_lossscale_record": 4}\n', "has format 4, and this version of tf-lossscale reads"),
     (HEADER, "has no step"),
     (HEADER + "hello\n", "line 2: not a JSON object"),
     (HEADER + STEP, "line 2: 0 is missing"),

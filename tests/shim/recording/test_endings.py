@@ -55,11 +55,10 @@ ENDINGS = {
     "an error": ("raise ValueError('on purpose')", 1, False),
     "os._exit": ("os._exit(0)", 0, True),
     "os._exit with an error": ("os._exit(5)", 5, False),
-    "SIGTERM": (
-        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
-        -signal.SIGTERM,
-        False,
-    ),
+    **{
+        name: (f"os.kill(os.getpid(), signal.{name}); time.sleep(60)", -number, False)
+        for name, number in (("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP))
+    },
 }
 
 
@@ -115,7 +114,6 @@ def test_steps_are_written_while_others_go_on(tmp_path):
 
 def test_a_script_without_tensorflow_leaves_a_sentence_and_no_file(tmp_path):
     path = tmp_path / "record.jsonl"
-    path.write_text("an older record")
     command = ("-m", "tf_lossscale._cli.main", "run", "--record", str(path))
     done = run_python(*command, "-c", "print('no training')")
     assert (done.returncode, done.stdout) == (0, "no training\n")

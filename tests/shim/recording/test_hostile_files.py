@@ -13,6 +13,7 @@ from test_compare import HEADER, OPTIMIZER, write
 
 from tf_lossscale._compare import command
 from tf_lossscale._compare.command import main
+from tf_lossscale._records import output
 
 GIGABYTE = 10**9
 MEGABYTE = 10**6
@@ -82,6 +83,7 @@ HOSTILE = [
 CODE = """
 import resource, sys, time
 from tf_lossscale._compare.command import main
+from tf_lossscale._records import output
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 started = time.process_time()
 status = main(sys.argv[1:])
@@ -165,7 +167,7 @@ def test_a_result_is_written_at_once_or_not_at_all(tmp_path, capsys, right, monk
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(command.os, "replace", fail)
+    monkeypatch.setattr(output.os, "replace", fail)
     assert main([right, right, "--html", str(page)]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert page.read_text() == "before"

@@ -1,13 +1,15 @@
 """Records as they come from disks, pipes and other systems: read, or refused with a sentence."""
 
 import gzip
+import math
 
 import pytest
 from simulated import Run, record
 from test_compare import HEADER, OPTIMIZER, write
 
 from tf_lossscale._compare.command import main
-from tf_lossscale._records.format import COLUMNS, OptimizerRecord, RunHeader
+from tf_lossscale._records.destination import Destination
+from tf_lossscale._records.format import COLUMNS, Disturbance, OptimizerRecord, RunHeader
 from tf_lossscale._records.reading import RecordError, read_record
 from tf_lossscale._records.writing import RecordFile
 
@@ -120,15 +122,41 @@ def test_the_end_line_shows_whether_a_run_was_cut_off(tmp_path):
 
 
 def test_what_is_written_is_read(tmp_path):
-    values = {"loss": 1.5, "scale": 8.0, "finite": True, "applied": False, "norm": 0.5, "bad": 3}
-    assert {each.key for each in COLUMNS} == set(values)
-    file = RecordFile(str(tmp_path / "record"))
-    described = OptimizerRecord(names=["w"], shapes=[[2]])
-    number = file.add_optimizer(RunHeader("2.21.0", xla=True), described)
+    values = {
+        "loss": 1.5,
+        "scales": 8.0,
+        "finite": True,
+        "applied": False,
+        "norm": 0.5,
+        "bad": 3,
+        "bad_count": 2,
+        "unscaled_norm": math.inf,
+        "rate": 0.01,
+        "replica_norms": [0.25, None, math.inf],
+    }
+    assert {column.name for column in COLUMNS} == set(values)
+    destination = Destination(str(tmp_path / "record"))
+    destination.hold()
+    file = RecordFile(destination)
+    described = OptimizerRecord(
+        names=["v", "w"], shapes=[[2], []], computed=["float16", None], slots="fresh"
+    )
+    header = RunHeader(
+        "2.21.0",
+        xla=True,
+        id="1f",
+        supplied=["tf.contrib"],
+        disturbed=Disturbance("0e", 2, 2.0**-11, 1.37),
+    )
+    number = file.add_optimizer(header, described)
+    file.add_norms(number, [0.5, math.nan])
     file.add_step(number, 0, **values)
     file.close(has_ended=True)
     record = read_record(str(tmp_path / "record"))
-    assert (record.ended, record.header.xla) == (True, True)
-    assert [getattr(record.optimizers[0], each.name) for each in COLUMNS] == [
-        [values[each.key]] for each in COLUMNS
+    assert (record.ended, record.header) == (True, header)
+    (read,) = record.optimizers
+    assert [getattr(read, column.name) for column in COLUMNS] == [
+        [values[column.name]] for column in COLUMNS
     ]
+    assert (read.names, read.computed, read.slots) == (["v", "w"], ["float16", None], "fresh")
+    assert (read.norms[0], math.isnan(read.norms[1])) == (0.5, True)

@@ -2,15 +2,15 @@
 
 This process is replaced by that command, so Python itself sets up everything for the script. Python
 imports a module named `sitecustomize` from its path when it starts, also in the processes that the
-script starts. This folder contains one, which installs the legacy paths, and is added to
-`PYTHONPATH`. For a fast start that module does not import this package, so `sitecustomize.py`
-repeats the few lines that it needs.
+script starts. This folder contains one, which installs the legacy paths, records and monitors, as
+environment variables say, and is added to `PYTHONPATH`. For a fast start that module does not
+import this package, so `sitecustomize.py` repeats the few lines that it needs.
 """
 
 import os
 import subprocess
 import sys
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale import _import_hook
 
@@ -30,45 +30,50 @@ _FLAGS = (
 )
 
 
-def run_python(
-    arguments: Sequence[str], replace: bool, record: Optional[str], norm: bool, seed: Optional[int]
-) -> int:
-    """Replaces this process by `python ARGUMENTS`.
-
-    Returns its exit status on Windows, and the status 2 for a failure before.
-    """
+def can_run() -> bool:
+    """Returns whether a script would get what its environment asks for; prints why if not."""
     if sys.flags.ignore_environment or sys.flags.no_site:
         print(
-            "tf-lossscale: `run` does not work with the Python options -E, -I and -S. Omit them, "
-            "or call tf_lossscale.install() in the script.",
+            "tf-lossscale: this command does not work with the Python options -E, -I and -S. Omit "
+            "them, or call tf_lossscale.install() or tf_lossscale.recording.start() in the script.",
             file=sys.stderr,
         )
-        return 2
-    if record is not None:
-        from tf_lossscale._recorder import session
-        from tf_lossscale._records import writing
+        return False
+    return True
 
-        try:
-            held = writing.hold(record)
-        except OSError as error:
-            writing.notify(f"{record} cannot be written: {error.strerror or error}.")
-            return 2
-        except writing.RecordingError as error:
-            writing.notify(str(error))
-            return 2
-        session.announce(record, norm, writing.hand_over(held))
+
+def command_for(arguments: Sequence[str]) -> List[str]:
+    """Returns the command line of `python ARGUMENTS`, with the options of this interpreter."""
+    return [sys.executable, *_interpreter_options(), *arguments]
+
+
+def environment_for(mode: str, seed: Optional[int]) -> Dict[str, str]:
+    """Returns the environment in which `python` runs a script.
+
+    The `mode` is `"install"`, `"replace"`, or `"record"`, which installs nothing.
+    """
     # Processes of another Python version or virtual environment undo this when they start.
-    mode, tag = "replace" if replace else "install", str(sys.implementation.cache_tag)
-    request = [mode, tag, getattr(sys, "abiflags", ""), sys.prefix]
-    os.environ["TF_LOSSSCALE_INSTALL"] = os.pathsep.join(request)
+    tag = str(sys.implementation.cache_tag)
+    identity = [mode, tag, getattr(sys, "abiflags", ""), sys.prefix]
     # The old value is kept unchanged: an empty entry in it means the working directory.
     path = os.environ.get("PYTHONPATH", "")
     if _FOLDER not in path.split(os.pathsep):
-        os.environ["PYTHONPATH"] = _FOLDER + os.pathsep + path if path else _FOLDER
+        path = _FOLDER + os.pathsep + path if path else _FOLDER
+    changed = {"TF_LOSSSCALE_INSTALL": os.pathsep.join(identity), "PYTHONPATH": path}
     if seed is not None:
-        os.environ["TF_LOSSSCALE_SEED"] = str(seed)
-        os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
-    command = [sys.executable, *_interpreter_options(), *arguments]
+        changed["TF_LOSSSCALE_SEED"] = str(seed)
+        # The order of sets of strings.
+        changed["PYTHONHASHSEED"] = os.environ.get("PYTHONHASHSEED", str(seed))
+    return {**os.environ, **changed}
+
+
+def run_python(arguments: Sequence[str], environment: Dict[str, str]) -> int:
+    """Replaces this process by `python ARGUMENTS`.
+
+    Returns the exit status of that command on Windows.
+    """
+    command = command_for(arguments)
+    os.environ.update(environment)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # one that is closed remains so for the script
             stream.flush()

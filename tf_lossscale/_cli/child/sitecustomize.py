@@ -1,8 +1,9 @@
-"""Runs at the start of every Python process that is started below `tf-lossscale run`.
+"""Runs at the start of every Python process that is started below `tf-lossscale run` or `record`.
 
 Python imports a module with this name when it starts. In the environment in which `run` was
-started, the legacy paths are installed as soon as a module is imported that has such paths. In any
-other environment this file has no effect. Python 2 must be able to parse it, so types are comments.
+started, the legacy paths are installed as soon as a module is imported that has such paths. For
+`record`, nothing is installed. In any other environment this file has no effect. Python 2 must be
+able to parse it, so types are comments.
 """
 
 import os
@@ -13,7 +14,7 @@ if MYPY:
     from types import ModuleType  # noqa: F401  all are used in comments
     from typing import Any, List, Optional  # noqa: F401
 
-# The variables that `tf_lossscale._cli.child` and `tf_lossscale._recorder.session` set.
+# The variables that `tf_lossscale._cli.child` and `tf_lossscale._recorder.request` set.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
 RECORD = "TF_LOSSSCALE_RECORD"
@@ -32,9 +33,9 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
     installs_tf_lossscale = True  # by this attribute `uninstall()` recognizes it
 
-    def __init__(self, replace):
-        # type: (bool) -> None
-        self._replace = replace
+    def __init__(self, mode):
+        # type: (str) -> None
+        self._mode = mode
         self._installed = False
 
     def find_spec(self, name, path=None, target=None):
@@ -61,18 +62,21 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         # type: (str) -> Any
         """Installs the legacy paths; returns the loader with which `install()` loads `name`."""
         import tf_lossscale
+        from tf_lossscale import _import_hook
 
         if RECORD in os.environ:
-            from tf_lossscale._recorder import session
+            from tf_lossscale._recorder import request
 
-            session.start_requested()
+            request.at_first_import()
         if SEED in os.environ:
-            from tf_lossscale import _import_hook
             from tf_lossscale._cli.child import Seeds
 
             _import_hook.subscribe(Seeds(int(os.environ[SEED])))
-        tf_lossscale.install(replace=self._replace)
         self._installed = True
+        if self._mode != "record":
+            tf_lossscale.install(replace=self._mode == "replace")
+            if RECORD in os.environ:
+                _import_hook.subscribe(request.ListsChanges())
         # The search for this module is past the position of the finder that `install()` added.
         finders = list(sys.meta_path)
         if self in finders:
@@ -135,13 +139,6 @@ def _first_spec(finders, name, path, target):
     return None
 
 
-def _report_unused():
-    # type: () -> None
-    from tf_lossscale._recorder import session
-
-    session.report_unused()
-
-
 def _begin():
     # type: () -> None
     sys.path[:] = [folder for folder in sys.path if folder != HERE]
@@ -154,11 +151,11 @@ def _begin():
             import random
 
             random.seed(int(os.environ[SEED]))
+        sys.meta_path.insert(0, _InstallAtFirstImport(mode))
         if RECORD in os.environ:
-            import atexit
+            from tf_lossscale._recorder import request
 
-            atexit.register(_report_unused)
-        sys.meta_path.insert(0, _InstallAtFirstImport(mode == "replace"))
+            request.start_at_once()
         return
     for name in (MODE, RECORD, SEED):
         os.environ.pop(name, None)

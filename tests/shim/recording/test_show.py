@@ -1,0 +1,154 @@
+"""`tf-lossscale show`: one record, whose steps are counted as what they are."""
+
+import json
+import math
+import os
+
+import pytest
+from simulated import Run, record
+from test_compare import write
+
+from tf_lossscale._cli.main import main
+from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
+from tf_lossscale._records.summary import Summary, lines_at_the_end
+
+WALKS = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "records", "walks"
+)
+NAMES = ["enc/kernel", "emb/kernel", "cls/bias"]
+
+
+def of_steps(*rows, scales=None):
+    """An optimizer with steps of these flags: finite, applied, first bad variable, how many."""
+    run = OptimizerRecord("Simulated", ScaleParameters("dynamic", 8.0), NAMES, [[2]] * 3)
+    for step, (finite, applied, bad, count) in enumerate(rows):
+        scale = 8.0 if scales is None else scales[step]
+        run.add(
+            step, loss=1.0, scales=scale, finite=finite, applied=applied, bad=bad, bad_count=count
+        )
+    return run
+
+
+FINE, SKIPPED = (True, True, None, None), (False, False, 1, 1)
+APPLIED, UNKNOWN = (False, True, 0, 2), (False, None, 0, 3)
+
+
+def shown(capsys, *arguments):
+    assert main(["show", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def test_nan_that_a_fixed_scale_applied_is_not_skipped(capsys):
+    for version in ("2.8", "2.21"):
+        out = shown(capsys, os.path.join(WALKS, f"nan-fixed-{version}.jsonl.gz"))
+        lines = [line.split(maxsplit=1) for line in out.splitlines()]
+        assert ["skipped", "0"] in lines
+        assert "applied though not finite  140, from step 60 on; at most 140 in a row" in out
+        assert "loss not finite            139, from step 61 on" in out
+        assert "loss scale                 128 in all steps" in out
+        assert "first not finite           enc/kernel, in 140 steps" in out
+        assert "use a dynamic one" in out
+
+
+def test_each_step_is_counted_as_what_it_is(tmp_path, capsys):
+    rows = [FINE, SKIPPED, SKIPPED, FINE, APPLIED, UNKNOWN, FINE, (True, False, None, None)]
+    scales = [8.0, 8.0, 4.0, 2.0, 2.0, 2.0, math.inf, 1.0]
+    path = write(tmp_path / "record", of_steps(*rows, scales=scales))
+    values = json.loads(shown(capsys, path, "--json"))
+    assert (values["version"], values["file"], values["ended"]) == (1, path, True)
+    (optimizer,) = values["optimizers"]
+    assert optimizer["steps"] == 8
+    assert optimizer["skipped"] == {"steps": 3, "first": 1, "last": 7, "longest_in_a_row": 2}
+    assert optimizer["applied_not_finite"]["first"] == 4
+    assert optimizer["not_finite_unknown_whether_applied"]["steps"] == 1
+    assert optimizer["scale"] == {"now": 1.0, "lowest": 1.0, "highest": "inf"}
+    assert optimizer["first_bad"] == "emb/kernel"
+    assert optimizer["bad"] == [
+        {"variable": "emb/kernel", "steps": 2},
+        {"variable": "enc/kernel", "steps": 2},
+    ]
+    assert optimizer["no_gradient_finite"] == 1
+    text = " ".join(shown(capsys, path).split())
+    assert "skipped 3, the first in step 1, the last in step 7" in text
+    assert "not finite, applied or not 1, in step 5" in text
+    assert "first not finite emb/kernel, in 2 steps" in text
+
+
+def test_the_option_needs_no_file_and_takes_one(tmp_path, capsys):
+    path = write(tmp_path / "record", record(Run(steps=40)))
+    printed = shown(capsys, "--json", path)
+    assert json.loads(printed) == json.loads(shown(capsys, path, "--json"))
+    assert shown(capsys, path, "--json", tmp_path / "out.json") == shown(capsys, path)
+    assert (tmp_path / "out.json").read_text() == printed
+    page = shown(capsys, path, "--html")
+    assert page.startswith("<!DOCTYPE html>")
+    shown(capsys, path, "--html", tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == page
+    assert main(["show", path, "--json", path]) == 2
+    assert "is a record, and is not overwritten" in capsys.readouterr().err
+
+
+def test_the_page_shows_what_was_skipped_and_what_was_applied(tmp_path, capsys):
+    path = write(tmp_path / "record", of_steps(*[FINE] * 9, SKIPPED, APPLIED, APPLIED))
+    page = shown(capsys, path, "--html")
+    for title, count in (("Skipped steps", 1), ("Steps that were applied though not finite", 2)):
+        assert f"<h3>{title}</h3>" in page
+        assert f"%'>{count}</span>" in page.partition(f"<h3>{title}</h3>")[2]
+    assert "http" not in page  # nothing comes from a network
+    assert "Skipped steps" not in shown(capsys, write(tmp_path / "f", of_steps(FINE)), "--html")
+
+
+def test_names_that_the_shim_had_changed_come_first(tmp_path, capsys):
+    header = RunHeader("2.21.0", supplied=["tf.contrib"], replaced=["tf.keras.A"])
+    path = write(tmp_path / "record", record(Run(steps=5)), header=header)
+    first = shown(capsys, path).splitlines()[0]
+    assert "tf.keras.A replaced by the shim and tf.contrib supplied by the shim" in first
+    values = json.loads(shown(capsys, path, "--json"))
+    assert (values["supplied"], values["replaced"]) == (["tf.contrib"], ["tf.keras.A"])
+
+
+def test_a_run_that_was_cut_off_is_shown(tmp_path, capsys):
+    path = write(tmp_path / "record", record(Run(steps=30)))
+    with open(path, "rb+") as file:
+        file.truncate(os.path.getsize(path) - 40)
+    out = shown(capsys, path)
+    assert "cut off" in out
+    assert "note: " in out
+
+
+@pytest.mark.parametrize("content", [None, "", "no record\n"])
+def test_what_is_no_record_is_one_line(tmp_path, capsys, content):
+    path = tmp_path / "bad"
+    if content is not None:
+        path.write_text(content)
+    assert main(["show", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"tf-lossscale show: {path}")
+    assert error.count("\n") == 1
+
+
+ADVICE = [
+    ([FINE] * 3, ""),
+    ([FINE, *[SKIPPED] * 3], "look at the backward pass of emb/kernel"),
+    ([FINE, APPLIED], "use a dynamic one"),
+    ([FINE, (False, False, 0, 3)], "find_nonfinite_layer"),
+]
+
+
+@pytest.mark.parametrize(("rows", "advice"), ADVICE)
+def test_what_to_do_next(rows, advice):
+    assert advice in Summary.of(of_steps(*rows)).advice()
+    assert bool(Summary.of(of_steps(*rows)).advice()) is bool(advice)
+
+
+def test_two_lines_at_the_end_of_a_run():
+    summary = Summary.of(of_steps(FINE, SKIPPED, APPLIED, APPLIED))
+    lines = lines_at_the_end("run.jsonl", [summary])
+    assert lines[0] == (
+        "recorded 4 steps in run.jsonl: 1 skipped (in step 1), 2 applied though not finite (from "
+        "step 2 on), first in emb/kernel, loss scale 8."
+    )
+    assert len(lines) == 2
+    several = lines_at_the_end("run.jsonl", [summary] * 10)
+    assert "optimizer 1: 1 skipped" in several[0]
+    assert max(map(len, lines + several)) <= 300

@@ -1,0 +1,257 @@
+"""What one record shows by itself: steps that were skipped or not finite, and the loss scale."""
+
+import collections
+import dataclasses
+import math
+from dataclasses import field
+from typing import Any, Counter, Dict, List, Optional, Sequence, Tuple
+
+from tf_lossscale._records.format import COLUMNS, OptimizerRecord
+
+_EACH = 3
+"""How many variables a line names."""
+
+
+class Series:
+    """Steps of one kind: how many, and where they begin."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: Optional[int] = None
+        self.last: Optional[int] = None
+        self._in_a_row = 0
+        self.longest = 0
+
+    def add(self, step: int) -> None:
+        self.count += 1
+        self.first = step if self.first is None else self.first
+        self._in_a_row = self._in_a_row + 1 if self.last == step - 1 else 1
+        self.longest = max(self.longest, self._in_a_row)
+        self.last = step
+
+    def place(self, last_step: Optional[int]) -> str:
+        """Returns where the steps are, such as `from step 60 on`; nothing if there are none."""
+        if self.first is None or self.last is None:
+            return ""
+        if self.count == 1:
+            return f"in step {self.first}"
+        is_whole = self.count == self.last - self.first + 1
+        if is_whole and self.last == last_step:
+            return f"from step {self.first} on"
+        if is_whole:
+            return f"in steps {self.first} to {self.last}"
+        return f"the first in step {self.first}, the last in step {self.last}"
+
+
+@dataclasses.dataclass
+class Summary:
+    """The steps of one optimizer, counted as what they are.
+
+    Attributes:
+      cls: the name of its class.
+      rule: that of its loss scale.
+      names: its variables.
+      steps: the number of steps.
+      skipped: the steps that were not applied.
+      applied_not_finite: the steps whose gradients were not finite, and which were applied.
+      undecided: those of which it is unknown whether they were applied.
+      loss: the steps whose loss was not finite.
+      bad: how often each variable was the first one with a gradient that was not finite.
+      first_bad: the number of the variable in the first of these steps.
+      all_bad: in how many of them no variable had a finite gradient.
+    """
+
+    cls: str = "unknown"
+    rule: str = "unknown"
+    names: Sequence[str] = ()
+    steps: int = 0
+    first_step: Optional[int] = None
+    last_step: Optional[int] = None
+    skipped: Series = field(default_factory=Series)
+    applied_not_finite: Series = field(default_factory=Series)
+    undecided: Series = field(default_factory=Series)
+    loss: Series = field(default_factory=Series)
+    first_bad: Optional[int] = None
+    bad: Counter[int] = field(default_factory=collections.Counter)
+    all_bad: int = 0
+    scale: Optional[float] = None
+    scales: Optional[Tuple[float, float]] = None
+
+    @classmethod
+    def of(cls, record: OptimizerRecord) -> "Summary":
+        """Returns the summary of an optimizer in a record that was read."""
+        summary = cls(record.cls, record.scale.rule, record.names)
+        names = [column.name for column in COLUMNS if column.name in _SUMMED]
+        for step, values in zip(record.steps, zip(*(getattr(record, name) for name in names))):
+            summary.add(step, dict(zip(names, values)))
+        return summary
+
+    def add(self, step: int, values: Dict[str, Any]) -> None:
+        """Counts a step with these values of `COLUMNS`, by their names."""
+        self.steps += 1
+        self.first_step = step if self.first_step is None else self.first_step
+        self.last_step = step
+        applied, bad = values.get("applied"), values.get("bad")
+        is_finite = values.get("finite") is not False and bad is None
+        if applied is False:
+            self.skipped.add(step)
+        elif not is_finite:
+            (self.applied_not_finite if applied else self.undecided).add(step)
+        loss = values.get("loss")
+        if loss is not None and not math.isfinite(loss):
+            self.loss.add(step)
+        self._add_bad(bad, values.get("bad_count"))
+        self._add_scale(values.get("scales"))
+
+    def _add_bad(self, bad: Optional[int], count: Optional[int]) -> None:
+        if bad is None:
+            return
+        self.first_bad = bad if self.first_bad is None else self.first_bad
+        self.bad[bad] += 1
+        self.all_bad += bool(self.names) and count == len(self.names)
+
+    def _add_scale(self, scale: Optional[float]) -> None:
+        if scale is None:
+            return
+        self.scale = scale
+        low, high = (scale, scale) if self.scales is None else self.scales
+        self.scales = min(low, scale), max(high, scale)
+
+    def name(self, variable: int) -> str:
+        known = 0 <= variable < len(self.names)
+        return self.names[variable] if known else f"variable {variable}"
+
+    def of_bad(self) -> List[Tuple[str, int]]:
+        """Returns how often each variable was the first bad one, the most frequent first."""
+        return [(self.name(variable), count) for variable, count in self.bad.most_common()]
+
+    def as_json(self) -> Dict[str, Any]:
+        """Returns the summary as JSON values."""
+        low, high = (None, None) if self.scales is None else self.scales
+        return {
+            "class": self.cls,
+            "rule": self.rule,
+            "steps": self.steps,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "skipped": _series_as_json(self.skipped),
+            "applied_not_finite": _series_as_json(self.applied_not_finite),
+            "not_finite_unknown_whether_applied": _series_as_json(self.undecided),
+            "loss_not_finite": _series_as_json(self.loss),
+            "scale": {"now": _number(self.scale), "lowest": _number(low), "highest": _number(high)},
+            "first_bad": None if self.first_bad is None else self.name(self.first_bad),
+            "bad": [{"variable": name, "steps": count} for name, count in self.of_bad()],
+            "no_gradient_finite": self.all_bad,
+        }
+
+    def rows(self) -> List[Tuple[str, str]]:
+        """Returns what there is to say, as pairs of a title and a text."""
+        found = [
+            ("skipped", self._counted(self.skipped)),
+            ("applied though not finite", self._counted(self.applied_not_finite)),
+        ]
+        if self.undecided.count:
+            found.append(("not finite, applied or not", self._counted(self.undecided)))
+        if self.loss.count:
+            found.append(("loss not finite", self._counted(self.loss)))
+        found.append(("loss scale", self._scale()))
+        for number, (name, count) in enumerate(self.of_bad()[:_EACH]):
+            title = "" if number else "first not finite"
+            found.append((title, f"{name}, in {_steps(count)}"))
+        if len(self.bad) > _EACH:
+            found.append(("", f"and {len(self.bad) - _EACH} other variables"))
+        if self.all_bad:
+            found.append(("no gradient finite", f"in {_steps(self.all_bad)}"))
+        return found
+
+    def _counted(self, series: Series) -> str:
+        place = series.place(self.last_step)
+        row = f"; at most {series.longest} in a row" if series.longest > 1 else ""
+        return f"{series.count}" + (f", {place}{row}" if place else "")
+
+    def _scale(self) -> str:
+        if self.scale is None or self.scales is None:
+            return "unknown"
+        low, high = self.scales
+        if low == high:
+            return f"{self.scale:g} in all steps"
+        return f"{self.scale:g} in the last step, from {low:g} to {high:g}"
+
+    def sentence(self) -> str:
+        """Returns one line about the run."""
+        parts = [] if self.skipped.count else ["none skipped"]
+        for series, words in (
+            (self.skipped, "skipped"),
+            (self.applied_not_finite, "applied though not finite"),
+            (self.undecided, "not finite"),
+        ):
+            if series.count:
+                parts.append(f"{series.count} {words} ({series.place(self.last_step)})")
+        if self.first_bad is not None:
+            parts.append(f"first in {self.name(self.first_bad)}")
+        if self.scale is not None:
+            parts.append(f"loss scale {self.scale:g}")
+        return ", ".join(parts)
+
+    def advice(self) -> str:
+        """Returns one line on what to do about steps that are not finite; nothing if all are."""
+        not_finite = sum(self.bad.values())
+        if not_finite and 2 * self.all_bad > not_finite:
+            return (
+                "no variable had a finite gradient, so the forward pass is not finite: find the "
+                "layer with tf_lossscale.monitoring.find_nonfinite_layer(model, inputs)"
+            )
+        if self.applied_not_finite.count:
+            return (
+                "gradients that are not finite were applied, as a fixed loss scale does: use a "
+                "dynamic one, and look at the backward pass from "
+                f"{self.name(self.first_bad or 0)} on"
+            )
+        if self.skipped.count and 2 * self.skipped.count > self.steps:
+            where = "" if self.first_bad is None else f" of {self.name(self.first_bad)}"
+            return (
+                "most steps were skipped, so the gradients themselves are not finite, whatever the "
+                f"scale: look at the backward pass{where}"
+            )
+        return ""
+
+
+_SUMMED = ("loss", "scales", "finite", "applied", "bad", "bad_count")
+
+
+def _series_as_json(series: Series) -> Dict[str, Optional[int]]:
+    return {
+        "steps": series.count,
+        "first": series.first,
+        "last": series.last,
+        "longest_in_a_row": series.longest,
+    }
+
+
+def _number(value: Optional[float]) -> Any:
+    """Returns a value of JSON, which has no infinities and no NaN."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _steps(count: int) -> str:
+    return f"{count} step" + ("" if count == 1 else "s")
+
+
+def lines_at_the_end(path: str, summaries: Sequence[Summary]) -> List[str]:
+    """Returns two lines about a record for the end of its run: what it holds, and what is next."""
+    parts = [summary.sentence() for summary in summaries]
+    if len(parts) > 1:
+        parts = [f"optimizer {number}: {part}" for number, part in enumerate(parts)]
+    steps = _steps(sum(summary.steps for summary in summaries))
+    advice = next(filter(None, (summary.advice() for summary in summaries)), "")
+    return [
+        shortened(f"recorded {steps} in {path}: {'; '.join(parts)}."),
+        advice
+        or "`tf-lossscale compare OLD NEW` needs two runs from the same weights, on the same data, "
+        "without dropout; `tf-lossscale show FILE` shows one.",
+    ]
+
+
+def shortened(line: str, length: int = 300) -> str:
+    """Returns a line, without what is too long of it."""
+    return line if len(line) <= length else line[: length - 3] + "..."
