@@ -17,6 +17,8 @@ from typing import Any, Callable, Iterator
 
 from tf_lossscale._about import HOME
 
+_PR_SET_PDEATHSIG = 1  # in <linux/prctl.h>
+
 
 class ArgumentParser(argparse.ArgumentParser):
     """Raises an error if help cannot be written to stdout; the base class ignores the failure."""
@@ -40,6 +42,14 @@ def printable(text: str) -> str:
     """Returns a text as one line that every terminal can show, in the encoding of the output."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return escaped(text).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def end_with_parent() -> None:
+    """Lets this process end when its parent does; on Linux only."""
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def guarded(

@@ -5,16 +5,23 @@ which is then moved there.
 """
 
 import argparse
+import contextlib
 import glob
 import os
-import secrets
 import shutil
+import signal
 import sys
-from typing import List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 from tf_lossscale._checkpoint import isolated, locate
 from tf_lossscale._checkpoint.locate import BOOKKEEPING, CheckpointError
 from tf_lossscale._process import ArgumentParser, printable
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 INSPECT = """\
 Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
@@ -80,36 +87,111 @@ def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
         )
     destination = locate.without_suffix(parsed.destination)
     _check_destination(place.path, destination, parsed.force)
-    folder, name = os.path.split(os.path.abspath(destination))
-    hidden = os.path.join(folder, f".{name}.tf-lossscale-{secrets.token_hex(4)}")
-    written = None if parsed.dry_run else os.path.join(hidden, name)
     options = {
         "to": parsed.to,
         "control_flow": parsed.control_flow,
         "renames": dict(parsed.rename),
-        "written": written,
     }
-    try:
-        answer = isolated.answer(place, convert=options)
-        if not answer["tensors"]:
-            return 1, [
-                f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss "
-                "scale has none."
-            ]
-        if written is not None:
-            # Again, as writing took a while.
-            _check_destination(place.path, destination, parsed.force)
-            _move(written, destination)
-            if not os.path.exists(os.path.join(folder, BOOKKEEPING)):
-                os.rename(os.path.join(hidden, BOOKKEEPING), os.path.join(folder, BOOKKEEPING))
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+    if parsed.dry_run:
+        answer = isolated.answer(place, convert={**options, "written": None})
+    else:
+        with _ended_by_signals(), _working_folder(destination) as hidden:
+            written = os.path.join(hidden, os.path.basename(destination))
+            answer = isolated.answer(place, convert={**options, "written": written})
+            if answer["tensors"]:
+                # Again, as writing took a while.
+                _check_destination(place.path, destination, parsed.force)
+                _move(written, destination)
+    if not answer["tensors"]:
+        return 1, [
+            f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss scale "
+            "has none."
+        ]
     verb = "would write" if parsed.dry_run else "wrote"
     title = f"{verb} {destination}: {answer['tensors']} tensors of {place.path}"
     return 0, [title, *answer["lines"]]
 
 
+@contextlib.contextmanager
+def _working_folder(destination: str) -> Iterator[str]:
+    """Yields the name of a new folder, in which the copy is written.
+
+    It follows from that of the destination, so that the next conversion removes what one that was
+    killed has left.
+    """
+    folder, name = os.path.split(os.path.abspath(destination))
+    hidden = os.path.join(folder, f".{name}.tf-lossscale-copy")
+    missing = _missing_folders(folder)
+    os.makedirs(hidden, exist_ok=True)
+    with _locked(hidden, destination):
+        copy = os.path.join(hidden, "copy")
+        shutil.rmtree(copy, ignore_errors=True)
+        try:
+            yield copy
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+            with contextlib.suppress(OSError):  # the copy is in it
+                for made in missing:
+                    os.rmdir(made)
+
+
+def _missing_folders(folder: str) -> List[str]:
+    """Returns a folder and its parents that do not exist, the innermost first."""
+    found = []
+    while not os.path.isdir(folder):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+@contextlib.contextmanager
+def _locked(folder: str, destination: str) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise CheckpointError(f"{destination}: another conversion is writing it") from None
+    except OSError:
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class _Ended(BaseException):
+    """A signal that ends this process; its argument is the number."""
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Lets the block clean up when a signal ends this process."""
+
+    def end(number: int, frame: Any) -> None:
+        raise _Ended(number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {}
+    with contextlib.suppress(ValueError):  # not in the main thread
+        before = {name: signal.signal(getattr(signal, name), end) for name in names}
+    try:
+        yield
+    except _Ended as ended:
+        signal.signal(ended.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), ended.args[0])
+        raise
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
 def _check_destination(source: str, destination: str, force: bool) -> None:
+    if not destination:
+        raise CheckpointError("DST is empty; name the prefix of the new checkpoint")
     if "://" in destination:
         raise CheckpointError(
             f"{destination}: DST must be a local path, so that it can be written atomically; copy "
@@ -135,10 +217,16 @@ def _files(prefix: str) -> List[str]:
 
 
 def _move(written: str, destination: str) -> None:
+    """Moves a copy, and the file that names it as the latest if the folder has none."""
     for path in sorted(_files(destination), key=lambda path: not path.endswith(".index")):
         os.remove(path)
     for path in sorted(_files(written), key=lambda path: path.endswith(".index")):
         os.rename(path, destination + path[len(written) :])
+    ours, theirs = (
+        os.path.join(os.path.dirname(prefix), BOOKKEEPING) for prefix in (written, destination)
+    )
+    if not os.path.exists(theirs):
+        os.rename(ours, theirs)
 
 
 def _parser(prog: str) -> ArgumentParser:
@@ -157,6 +245,12 @@ def _parser(prog: str) -> ArgumentParser:
     )
     inspect.add_argument("--json", action="store_true", help="print JSON")
     inspect.set_defaults(run=_inspect)
+    _add_convert(actions)
+    return parser
+
+
+def _add_convert(actions: Any) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
     what = "copy a checkpoint so that another class can restore the loss scale"
     convert = actions.add_parser("convert", help=what, description=CONVERT, formatter_class=raw)
     convert.add_argument("path", metavar="SRC", help="the checkpoint to copy, as for `inspect`")
@@ -186,7 +280,6 @@ def _parser(prog: str) -> ArgumentParser:
         "--dry-run", action="store_true", help="report what would be done; write nothing"
     )
     convert.set_defaults(run=_convert)
-    return parser
 
 
 def _renaming(text: str) -> Tuple[str, str]:

@@ -18,6 +18,7 @@ from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.finding import Contents
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
+from tf_lossscale._process import end_with_parent
 
 # Limits for the file, in addition to what the libraries need and to what its size allows.
 MEMORY_BYTES = 2**30
@@ -30,7 +31,7 @@ _NOT_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.E
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from tf_lossscale._checkpoint.isolated import child; child(sys.argv[2])"
+    "from tf_lossscale._checkpoint.isolated import main; main(sys.argv[2], int(sys.argv[3]))"
 )
 _STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")  # what ends a child that reaches a limit
 _READY = b"ready\n"  # printed by the child when its libraries are imported and it begins to read
@@ -48,7 +49,7 @@ def answer(place: Place, **request: Any) -> Dict[str, Any]:
     limits = {"seconds": seconds, "memory": MEMORY_BYTES + _COPIES * size}
     text = json.dumps({"place": place, **limits, **request})
     # -I keeps the working directory and the environment from adding modules to the child.
-    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), text]
+    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), text, str(os.getpid())]
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
@@ -79,6 +80,14 @@ def answer(place: Place, **request: Any) -> Dict[str, Any]:
     if "error" in values:
         raise CheckpointError(values["error"])
     return values
+
+
+def main(text: str, parent: int) -> None:
+    """Lets this process, a child of `parent`, end with it, and answers a request."""
+    end_with_parent()
+    if os.name == "posix" and os.getppid() != parent:
+        os._exit(1)  # it ended before that
+    child(text)
 
 
 def child(text: str) -> None:
@@ -188,12 +197,19 @@ def _as_json(contents: Contents) -> List[str]:
         layout = {**state.layout._asdict(), "family": state.layout.family or None}
         del layout["roles"]
         variables = [variable._asdict() for variable in state.variables]
-        for each in variables:
-            if isinstance(each["value"], float) and not math.isfinite(each["value"]):
-                each["value"] = str(each["value"])
         states.append({**layout, "variables": variables})
     values = {"version": 1, **contents._asdict(), "states": states}
-    return json.dumps(values, indent=2).splitlines()
+    return json.dumps(_without_infinities(values), indent=2, allow_nan=False).splitlines()
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _without_infinities(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_infinities(item) for item in value]
+    return value
 
 
 def _of_plan(plan: Plan) -> Iterator[str]:

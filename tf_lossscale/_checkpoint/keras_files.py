@@ -6,6 +6,7 @@ A `.keras` file is a zip archive. Its members are never unpacked under their own
 import collections
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 import zipfile
@@ -17,8 +18,8 @@ from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
 _OWN_KINDS = ("i", "f", "i", "f")
-# Weights hardly compress, and Keras does not compress them. Limits for an unpacked member: this
-# factor, or this size if that is more.
+# Weights hardly compress, and Keras does not compress them. Limits for all that is unpacked of an
+# archive: this factor of its size, or this size if that is more.
 _LARGEST_RATIO = 100
 _FREE_BYTES = 2**26
 OTHER_ERRORS = ()  # as in `tensorflow_files`; errors of h5py have an `errno` instead
@@ -57,13 +58,24 @@ def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[Any], Any]
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise _damaged(path, f"it has two members named {twice[0]!r}")
-    config = _object(json.load(stack.enter_context(_unpacked(archive, path, "config.json"))))
     names = [name for name in counts if name.endswith(".weights.h5")]
+    _check_sizes(archive, path, ["config.json", *names])
     if not names:
         raise _damaged(path, "it has no model.weights.h5")
+    config = _object(json.load(stack.enter_context(_unpacked(archive, path, "config.json"))))
     copies = [stack.enter_context(_unpacked(archive, path, name)) for name in names]
     files = [stack.enter_context(import_hdf5().File(copy, "r")) for copy in copies]
     return files, _object(config.get("compile_config") or {}).get("optimizer")
+
+
+def _check_sizes(archive: zipfile.ZipFile, path: str, names: List[str]) -> None:
+    """Raises CheckpointError if members together unpack to more than their archive can hold."""
+    members = [info for info in archive.infolist() if info.filename in names]
+    limit = max(_FREE_BYTES, _LARGEST_RATIO * os.path.getsize(path))
+    # What is read of a member is never more than its size here.
+    if sum(info.file_size for info in members) > limit:
+        largest = max(members, key=lambda info: info.file_size).filename
+        raise _damaged(path, f"it unpacks to more than {limit} bytes; its largest is {largest}")
 
 
 @contextlib.contextmanager
@@ -74,9 +86,6 @@ def _unpacked(archive: zipfile.ZipFile, path: str, name: str) -> Iterator[IO[byt
     info = archive.getinfo(name)
     if info.flag_bits & 1:
         raise _damaged(path, f"its member {name} is encrypted")
-    limit = max(_FREE_BYTES, _LARGEST_RATIO * info.compress_size)
-    if info.file_size > limit:  # what is read of a member is never more than this
-        raise _damaged(path, f"its member {name} unpacks to more than {limit} bytes")
     with archive.open(info) as member, tempfile.TemporaryFile() as copy:
         shutil.copyfileobj(member, copy)
         if copy.tell() != info.file_size:

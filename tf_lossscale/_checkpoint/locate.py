@@ -19,7 +19,10 @@ BOOKKEEPING = "checkpoint"
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _ZIP_SIGNATURE = b"PK\x03\x04"
-_LATEST = re.compile(rb"^\s*model_checkpoint_path\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"\s*$", re.MULTILINE)
+# Within a line: many empty lines would otherwise take a time that is quadratic in their number.
+_LATEST = re.compile(
+    rb"^[ \t]*model_checkpoint_path[ \t]*:[ \t]*\"((?:[^\"\\\n]|\\.)*)\"[ \t\r]*$", re.MULTILINE
+)
 _LARGEST_BOOKKEEPING = 2**24
 
 

@@ -25,7 +25,7 @@ class Subprocess:
     @staticmethod
     def run(command, timeout, env, **_):
         """Runs the request of a command for `isolated` in a fork."""
-        process = processes.start_program("checkpoint/child.py", command[-1:], env, preload="h5py")
+        process = processes.start_program("checkpoint/child.py", [command[-2]], env, preload="h5py")
         try:
             answer, _ = process.communicate(timeout)
         except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ class Here(Subprocess):
     @staticmethod
     def run(command, **_):
         """Runs the request of a command for `isolated` in this process."""
-        request = json.loads(command[-1])
+        request = json.loads(command[-2])
         place = Place(*request["place"])
         values = isolated._describe(place, request, isolated._library(place))
         answer = isolated._READY + isolated._dumped(place, values).encode("ascii")

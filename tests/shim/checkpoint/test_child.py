@@ -1,9 +1,14 @@
 """The child process that reads the files: whatever it does is status 2 and one line."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 import recorded_files
+from processes import REPOSITORY
 
 from tf_lossscale._checkpoint import isolated
 
@@ -38,6 +43,69 @@ def test_however_the_child_ends(what, monkeypatch, refused):
         monkeypatch.setattr(isolated, "SECONDS", 1)
         monkeypatch.setattr(isolated, "_START_SECONDS", 1)
     refused(("inspect", path_of("h5py")), words)
+
+
+WRITES_FOR_LONG = """
+import json, os, sys, time
+
+sys.path[:] = json.loads(sys.argv[1])
+from tf_lossscale._checkpoint import isolated
+
+class Library:
+    OTHER_ERRORS = ()
+
+    def convert(self, place, to, control_flow, renames, written):
+        os.makedirs(os.path.dirname(written))
+        with open(os.path.join(os.path.dirname(written), "pid"), "w") as file:
+            file.write(str(os.getpid()))
+        print("writes", file=sys.stderr, flush=True)
+        time.sleep(600)
+
+isolated._library = lambda place: Library()
+isolated.main(sys.argv[2], int(sys.argv[3]))
+"""
+CONVERTS = """
+import sys
+
+from tf_lossscale._checkpoint import isolated
+from tf_lossscale._cli.main import main
+
+isolated._PROGRAM = sys.argv[1]
+sys.exit(main(["checkpoint", "convert", *sys.argv[2:], "--to", "v1"]))
+"""
+
+
+def wait_until(condition):
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends the child")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGKILL"])
+def test_a_conversion_that_is_ended_leaves_no_process(name, tmp_path, checkpoint):
+    number = getattr(signal, name)
+    folder = recorded_files.folders("1.15.5/contrib.LossScaleOptimizer/exponential_adam_refvars")[0]
+    source, new = os.path.join(folder, "saver", "model"), str(tmp_path / "new")
+    process = subprocess.Popen(
+        [sys.executable, "-c", CONVERTS, WRITES_FOR_LONG, source, new],
+        stderr=subprocess.DEVNULL,
+        env=dict(os.environ, PYTHONPATH=REPOSITORY),
+    )
+    pid = tmp_path / ".new.tf-lossscale-copy" / "copy" / "pid"
+    wait_until(lambda: pid.exists() and pid.read_text())
+    child = pid.read_text()
+    process.send_signal(number)
+    process.wait(60)
+    assert process.returncode == (130 if name == "SIGINT" else -number)
+    wait_until(lambda: not os.path.exists(f"/proc/{child}"))
+    if name != "SIGKILL":
+        assert os.listdir(str(tmp_path)) == []
+        return
+    assert os.listdir(str(tmp_path)) == [".new.tf-lossscale-copy"]
+    assert checkpoint("convert", source, new, "--to", "v1")[0] == 0
+    assert not pid.parent.parent.exists()
 
 
 LIMITS = {

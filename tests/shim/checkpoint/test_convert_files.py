@@ -59,6 +59,15 @@ def test_destinations_that_are_no_prefix_are_refused(destination, source, tmp_pa
     assert listing(tmp_path) == before
 
 
+@pytest.mark.parametrize("destination", ["", ".index"])
+def test_an_empty_destination_is_refused(destination, source, tmp_path, monkeypatch, refused):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    before = listing(tmp_path)
+    refused(("convert", source, destination, "--to", "v1", "--force"), "DST is empty")
+    assert listing(tmp_path) == before
+
+
 def test_a_dry_run_prints_the_same_and_writes_nothing(source, tmp_path, checkpoint):
     before = listing(tmp_path)
     status, dry, _ = checkpoint("convert", source, tmp_path / "m", "--to", "v1", "--dry-run")

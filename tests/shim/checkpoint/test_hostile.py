@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -15,6 +16,24 @@ CASES = {"small": 20, "long": 200}  # of each, two or three processes
 SOURCE = recorded_files.file_of("2.2.3/keras_experimental.LossScaleOptimizer/dynamic_adam")
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 DATA = ".data-00000-of-00001"
+
+
+SLOW_LINES = {
+    "empty lines": b"\n" * 200_000,
+    "lines of spaces": b" \n" * 100_000,
+    "a line of spaces": b" " * 200_000 + b"\n",
+    "a name of spaces": b"model_checkpoint_path:" + b" " * 200_000 + b"\n",
+    "spaces after the name": b'model_checkpoint_path: "x"' + b" \n" * 100_000 + b"y",
+    "names": b"model_checkpoint_path:\n" * 20_000,
+}
+
+
+@pytest.mark.parametrize("name", sorted(SLOW_LINES))
+def test_the_latest_checkpoint_is_searched_in_linear_time(name, tmp_path, refused):
+    (tmp_path / "checkpoint").write_bytes(SLOW_LINES[name])
+    begun = time.process_time()
+    refused(("inspect", tmp_path))
+    assert time.process_time() - begun < 2
 
 
 def changed(value, seeded):

@@ -1,5 +1,7 @@
 """Damaged and hostile `.h5` and `.keras` files: status 2 and one line, whatever HDF5 does."""
 
+import json
+import math
 import os
 import zipfile
 import zlib
@@ -39,6 +41,29 @@ def test_a_member_that_unpacks_to_much_more_is_refused(archive, checkpoint, refu
     refused(
         ("inspect", archive({"config.json": zeros * 65})), "config.json", "unpacks to more than"
     )
+
+
+def test_many_members_that_unpack_to_much_more_together_are_refused(archive, refused):
+    zeros = bytes(2**20)
+    path = archive({f"{number}.weights.h5": zeros for number in range(65)})
+    assert os.path.getsize(path) < 2**19
+    refused(("inspect", path), "unpacks to more than")
+
+
+def test_settings_that_are_not_finite_are_strings_in_json(archive, checkpoint):
+    with zipfile.ZipFile(KERAS_3) as real:
+        config = json.loads(real.read("config.json"))
+    settings = config["compile_config"]["optimizer"]["config"]
+    settings["initial_scale"] = math.nan
+    path = archive({"config.json": json.dumps(config)})
+    status, out, _ = checkpoint("inspect", "--json", path)
+    assert status == 0
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    (configured,) = json.loads(out, parse_constant=refuse)["configured"]
+    assert configured["settings"]["initial_scale"] == "nan"
 
 
 def test_a_member_that_lies_about_its_size_is_refused(archive, refused):
