@@ -8,8 +8,9 @@ from typing import Any, Dict, List, Optional, Tuple
 from tf_lossscale._cli.child import can_run, environment_for, run_python
 from tf_lossscale._process import ArgumentParser
 
-_WITH_VALUE = ("--record", "--seed", "--disturb")
+_WITH_VALUE = ("--record", "--seed", "--disturb", "--before")
 """Options that are followed by their value."""
+_MOST_RUNS = 100
 _ARGUMENTS = (
     "The arguments are those of `python`: a script, a directory or zip file with a __main__.py, a "
     "module, code, or - for standard input."
@@ -40,7 +41,20 @@ def record(arguments: List[str], prog: str) -> int:
     if not rest or rest[0] in ("-", "--") or rest[0][:2] in ("-m", "-c"):
         parser.error("the name of a FILE is required before the script")
     _require_script(parser, python_arguments)
-    return _run(parsed, "record", rest[0], python_arguments)
+    if parsed.before and not parsed.disturb:
+        parser.error("--before needs --disturb N")
+    if not parsed.disturb:
+        return _run(parsed, "record", rest[0], python_arguments)
+    if python_arguments[0] == "-":
+        parser.error("--disturb runs the script several times; name a script instead of -")
+    if not can_run():
+        return 2
+    from tf_lossscale._cli.disturbed import Runs
+
+    environment = environment_for("record", parsed.seed)
+    overwrite, norm = parsed.overwrite, not parsed.no_norm
+    runs = Runs(rest[0], norm, overwrite, python_arguments, environment, parsed.before)
+    return runs.record(parsed.disturb)
 
 
 def _require_script(parser: ArgumentParser, python_arguments: List[str]) -> None:
@@ -110,15 +124,38 @@ def _run_parser(name: str) -> ArgumentParser:
 def _record_parser(name: str) -> ArgumentParser:
     parser = ArgumentParser(
         prog=name,
-        usage=f"{name} [-h] [--overwrite] [--no-norm] [--seed N] FILE {_SCRIPT}",
+        usage=f"{name} [-h] [--disturb N [--before COMMAND]] [--overwrite] [--no-norm] [--seed N] "
+        f"FILE {_SCRIPT}",
         description="Record each step of a script's loss-scale optimizers in FILE, for `compare` "
         "and `show`. Nothing is installed or replaced: the script runs as without it. "
         + _ARGUMENTS,
         epilog="The exit status is that of the script; 2 if FILE exists or cannot be written.",
         allow_abbrev=False,
     )
+    parser.add_argument(
+        "--disturb",
+        metavar="N",
+        type=_count,
+        default=0,
+        help="run the script N times more, with weights or a loss scale that are disturbed as "
+        "little as rounding would, and put these records beside FILE: `compare` judges by them how "
+        "much rounding matters to this program. 5 is a good choice",
+    )
+    parser.add_argument(
+        "--before",
+        metavar="COMMAND",
+        help="run this shell command before each of these runs, such as one that puts back the "
+        "checkpoint from which the script continues and which it overwrites",
+    )
     _add_options(parser)
     return parser
+
+
+def _count(text: str) -> int:
+    with contextlib.suppress(ValueError):
+        if 0 <= int(text) <= _MOST_RUNS:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text!a} is not a whole number from 0 to {_MOST_RUNS}")
 
 
 def _add_options(parser: ArgumentParser) -> None:

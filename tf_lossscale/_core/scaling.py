@@ -4,7 +4,7 @@ import functools
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from tf_lossscale._core.shown_names import methods_shown_as
-from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.steps import report_loss, report_unscaled
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable, called_from_checkpoint
 
@@ -187,7 +187,10 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
             "colocate_gradients_with_ops": colocate_gradients_with_ops,
             "grad_loss": grad_loss,
         }
-        return self._gradients_of_scaled(loss, options)
+        pairs = list(self._gradients_of_scaled(loss, options))
+        gradients, variables = zip(*pairs) if pairs else ((), ())
+        report_unscaled(self, gradients, variables)
+        return pairs
 
     def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
         """Computes the gradients with a scaled loss, and unscales them.

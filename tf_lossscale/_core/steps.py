@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from tf_lossscale._core.conditional import gate
 from tf_lossscale._core.replicas import merge
+from tf_lossscale._core.unscaled import UnscaledGradients
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
@@ -31,6 +32,12 @@ class Step(NamedTuple):
     summed_by_caller: bool = False  # whether the gradients were summed over the replicas before
     is_unconditional: bool = False  # whether it is applied in any case: the loss scale is fixed
     are_scaled: bool = False  # whether the gradients are of the scaled loss; not in a step of ours
+    # For each variable the gradients where they were unscaled, before the program has changed them,
+    # for each replica; None if that is not certain. Those that it has not changed are the same
+    # objects as in `tested`.
+    unscaled: Optional[Sequence[Sequence[Any]]] = None
+    # Whether the step itself has unscaled them, so that the program may have changed them before.
+    unscales: bool = False
 
 
 class WatchedStep:
@@ -90,6 +97,7 @@ class Watch:
 # Not an attribute of the optimizer, which would be saved with it.
 _of_one: "weakref.WeakKeyDictionary[Any, Watcher]" = weakref.WeakKeyDictionary()
 _of_all: List[Watcher] = []
+_unscaled: "weakref.WeakKeyDictionary[Any, UnscaledGradients]" = weakref.WeakKeyDictionary()
 _unwatched: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
 
 
@@ -134,11 +142,39 @@ def report_loss(optimizer: Any, loss: Any) -> Any:
     return loss
 
 
+@do_not_convert
+def report_unscaled(
+    optimizer: Any,
+    gradients: Sequence[Any],
+    variables: Optional[Sequence[Any]] = None,
+    in_step: bool = False,
+) -> None:
+    """Reports gradients that were just unscaled, None among them, and their variables if known.
+
+    `in_step` is whether the method that makes the step unscales them.
+    """
+    if is_watched(optimizer):
+        noted = _unscaled.setdefault(optimizer, UnscaledGradients())
+        noted.note(gradients, variables)
+        noted.in_step = in_step
+
+
+def with_unscaled(step: Step) -> Step:
+    """Returns a step with its gradients where they were unscaled, if they were reported."""
+    noted = _unscaled.get(step.optimizer)
+    if noted is None:
+        return step
+    return step._replace(unscaled=noted.take(step.variables, step.tested), unscales=noted.in_step)
+
+
 def watch_step(step: Step) -> Watch:
     """Begins a step, where `Watcher.begin` is called."""
     if not _of_all:
         _note_unwatched(step.optimizer)
     watchers = [*_of_all, watcher_of(step.optimizer)]
+    if watchers == [None]:
+        return Watch()
+    step = with_unscaled(step)
     begun = [each.begin(step) for each in watchers if each is not None]
     return Watch([each for each in begun if each is not None])
 

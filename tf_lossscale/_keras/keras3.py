@@ -6,7 +6,7 @@ from tf_lossscale._core import scaling
 from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.shown_names import methods_shown_as
-from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.steps import report_loss, report_unscaled
 from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.step_style import Call
@@ -217,6 +217,7 @@ class Keras3Wrapper(Keras3Attributes):
             gradient if self._is_assigned(variable) else quotient
             for gradient, quotient, variable in zip(grads, divided, variables)
         ]
+        report_unscaled(self, gradients, variables, in_step=True)
         self._apply_all(gradients, variables)
 
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:

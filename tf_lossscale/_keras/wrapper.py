@@ -11,7 +11,7 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.state import dynamic_update
-from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.steps import report_loss, report_unscaled
 from tf_lossscale._keras.arguments import (
     MARK,
     check_inner,
@@ -232,7 +232,9 @@ class LossScaleWrapper:
             remains None).
         """
         self._note(Call.UNSCALE)
-        return unscale_gradients(list(grads), self._effective_scale())
+        unscaled = unscale_gradients(list(grads), self._effective_scale())
+        report_unscaled(self, unscaled)
+        return unscaled
 
     def _note(self, call: Call) -> None:
         """Notes a call of this step, for wrappers whose `apply_gradients` depends on it."""

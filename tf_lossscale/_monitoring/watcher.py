@@ -158,6 +158,12 @@ class _CountedStep(WatchedStep):
             number = len(self._step.tested)
             count, zero, one, none = [tf.constant(n, tf.int64) for n in (number, 0, 1, _NONE)]
             position, are_all = bad_gradients(self._step.tested)
+            if self._step.unscaled is not None:
+                # Clipping by the global norm makes all gradients NaN if one is not finite.
+                before, are_all_before = bad_gradients(self._step.unscaled)
+                is_known = tf.less(before, count)
+                position = where(is_known, before, position)
+                are_all = where(is_known, are_all_before, are_all)
             bad = where(tf.less(position, count), position + first, none)
             all_bad = where(are_all, count, zero) if number > 1 else zero
             before = self._variable.read()

@@ -1,21 +1,32 @@
 """The numbers of one step and its loss: on the host in eager mode, as one tensor in a graph."""
 
-import threading
 import weakref
-from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from tf_lossscale._core.finite import first_true
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import Step
+from tf_lossscale._core.unscaled import ancestors, operations_of, thread_of_step
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
 from tf_lossscale._versions.replicas import estimator_scales_loss
 
-COLUMNS = 7
+_COLUMNS = (
+    *("loss", "has_loss", "scale", "good_steps", "bad_steps", "rate"),
+    *("norm", "unscaled_norm", "bad", "bad_count"),
+)
+"""The numbers of one step; if there are several replicas, the norm of each follows."""
+_OF_GRADIENTS = 4
+"""How many of them are about the gradients."""
 _UNKNOWN, _ALL_FINITE = -1.0, -2.0
+
+
+def width(replicas: int) -> int:
+    """Returns how many numbers a step has."""
+    return len(_COLUMNS) + (replicas if replicas > 1 else 0)
 
 
 class Row(NamedTuple):
@@ -25,9 +36,13 @@ class Row(NamedTuple):
     scale: Optional[float]
     good_steps: Optional[int]
     bad_steps: Optional[int]
+    rate: Optional[float]
     norm: Optional[float]
+    unscaled_norm: Optional[float]
     finite: Optional[bool]
     bad: Optional[int]
+    bad_count: Optional[int]
+    replica_norms: Optional[List[Optional[float]]]
 
     def may_precede(self, later: "Row", applied: bool, growth_steps: Optional[int]) -> bool:
         """Returns whether `later` can be the next step; a counter that jumps shows a gap."""
@@ -41,19 +56,90 @@ class Row(NamedTuple):
         return later.good_steps in (0, self.good_steps) and not later.scale > self.scale
 
 
-def row_of(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> Row:
+class Measured(NamedTuple):
+    """The numbers of one step, and for each variable the norm of its gradient.
+
+    In a graph, these are float64 tensors of shape `[width]` and `[variables]`; in eager mode a
+    `Row` and an array. Without a look at the gradients, there are no norms.
+    """
+
+    row: Any
+    norms: Optional[Any]
+
+
+class _Gradients(NamedTuple):
+    """The tensors of a step, each once, and which of them belong to each variable.
+
+    `tested` and `unscaled` hold for each variable the positions of its tensors, one for each
+    replica or batch. Without changes by the program, they are the same tensors.
+    """
+
+    tensors: List[Any]
+    tested: List[List[int]]
+    unscaled: Optional[List[List[int]]]
+
+    @classmethod
+    def of(cls, step: Step) -> "_Gradients":
+        places: Dict[int, int] = {}
+        tensors: List[Any] = []
+
+        def place(tensor: Any) -> int:
+            if id(tensor) not in places:
+                places[id(tensor)] = len(tensors)
+                tensors.append(tensor)
+            return places[id(tensor)]
+
+        tested = [[place(tensor) for tensor in row] for row in step.tested]
+        unscaled = [[place(tensor) for tensor in row] for row in step.unscaled or ()]
+        return cls(tensors, tested, unscaled or None)
+
+    @property
+    def first(self) -> List[int]:
+        """Of each variable the first tensor, before the program has changed it if that is known."""
+        return [row[0] for row in self.unscaled or self.tested]
+
+    def of_replicas(self, rows: Optional[List[List[int]]], count: int) -> List[List[int]]:
+        """Returns the positions of the tensors of each replica; none if their norm is unknown."""
+        if rows is None or any(len(row) != count for row in rows):
+            return []
+        columns = [list(column) for column in zip(*rows)]
+        is_sparse = any(
+            isinstance(self.tensors[position], tf.IndexedSlices)
+            for column in columns
+            for position in column
+        )
+        return [] if is_sparse and in_xla_context() else columns
+
+
+def row_of(loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[Step]) -> Measured:
     """Returns the numbers of a step in eager mode, which takes much less time than `measured`."""
     scale, *counts = map(_on_host, state)
-    norm = bad = _UNKNOWN
-    if step is not None:
-        halves = tf.stack(_halves(step)).numpy().astype(np.float64)
-        numbers = zip(_numbers(step), np.isfinite(halves))
-        bad = next((number for number, is_finite in numbers if not is_finite), _ALL_FINITE)
-        norms = {float(np.sqrt(2.0 * np.sum(halves[each]))) for each in _of_replicas(step)}
-        norm = norms.pop() if len(norms) == 1 else _UNKNOWN
-        if step.are_scaled:
-            norm = norm / scale if scale else _UNKNOWN  # Keras 3's own class halves it down to 0
-    return unpacked([_on_host(loss), loss is not None, scale, *counts, norm, bad])
+    values = [_on_host(loss), float(loss is not None), scale, *counts, _on_host(rate)]
+    if step is None:
+        return Measured(unpacked([*values, *[_UNKNOWN] * _OF_GRADIENTS]), None)
+    gradients, replicas = _Gradients.of(step), replica_count()
+    halves = tf.stack(_halves(gradients)).numpy().astype(np.float64)
+    factor = scale if step.are_scaled else 1.0  # Keras 3's own class lets it become 0
+
+    def norms_of(columns: List[List[int]]) -> List[float]:
+        found = [float(np.sqrt(2.0 * np.sum(halves[column]))) for column in columns]
+        return [norm / factor if factor else _UNKNOWN for norm in found]
+
+    applied = norms_of(_applied_columns(gradients, step))
+    norm = applied[0] if len(set(applied)) == 1 else _UNKNOWN
+    unscaled = norms_of(gradients.of_replicas(gradients.unscaled, replicas))
+    bad, count = _ALL_FINITE, 0
+    for rows in (gradients.unscaled, gradients.tested):
+        flags = [not np.isfinite(halves[row]).all() for row in rows or ()]
+        if any(flags):
+            bad, count = float(flags.index(True)), sum(flags)
+            break
+    several = replicas > 1
+    alone = _UNKNOWN if several or not unscaled else unscaled[0]
+    values += [norm, alone, bad, float(count)]
+    if several:
+        values += unscaled or [_UNKNOWN] * replicas
+    return Measured(unpacked(values), norms_of([[position] for position in gradients.first]))
 
 
 def _on_host(value: Optional[Any]) -> float:
@@ -62,57 +148,87 @@ def _on_host(value: Optional[Any]) -> float:
     return float(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def measured(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> Any:
-    """Returns the numbers of a step in a graph: a float64 tensor of shape `[COLUMNS]`.
+def measured(
+    loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[Step]
+) -> Measured:
+    """Returns the numbers of a step in a graph.
 
     `state` is that of a `LossScale`. Without `step`, nothing is said of the gradients.
     """
-    scale, *counts = [_float64(_UNKNOWN if each is None else each) for each in state]
-    norm = bad = _float64(_UNKNOWN)
-    if step is not None:
-        halves = tf.cast(tf.stack(_halves(step)), tf.float64)
-        numbers = _numbers(step)
-        first = first_true(tf.logical_not(tf.math.is_finite(halves)), len(numbers))
-        bad = tf.gather(tf.constant([*numbers, _ALL_FINITE], tf.float64), first)
-        norms = [tf.sqrt(2.0 * _sum_of(halves, each)) for each in _of_replicas(step)]
-        if norms:
-            agree = tf.reduce_all(tf.equal(tf.stack(norms), norms[0]))
-            norm = norms[0] if len(norms) == 1 else where(agree, norms[0], norm)
-            norm = norm / scale if step.are_scaled else norm
-    known = _float64(float(loss is not None))
-    return tf.stack([_float64(0.0 if loss is None else loss), known, scale, *counts, norm, bad])
+    scale, *counts = map(_float64, state)
+    values = [_float64(0.0 if loss is None else loss), _float64(float(loss is not None))]
+    values += [scale, *counts, _float64(rate)]
+    unknown, replicas = _float64(None), replica_count()
+    if step is None:
+        missing = width(replicas) - len(values)
+        return Measured(tf.stack([*values, *[unknown] * missing]), None)
+    gradients = _Gradients.of(step)
+    halves = tf.cast(tf.stack(_halves(gradients)), tf.float64)
+
+    def norms_of(columns: List[List[int]]) -> List[Any]:
+        found = [tf.sqrt(2.0 * _sum_of(halves, column)) for column in columns]
+        return [norm / scale for norm in found] if step.are_scaled else found
+
+    applied = norms_of(_applied_columns(gradients, step))
+    norm = applied[0] if applied else unknown
+    if len(applied) > 1:
+        agree = tf.reduce_all(tf.equal(tf.stack(applied), norm))
+        norm = where(agree, norm, unknown)
+    unscaled = norms_of(gradients.of_replicas(gradients.unscaled, replicas))
+    several = replicas > 1
+    alone = unknown if several or not unscaled else unscaled[0]
+    values += [norm, alone, *_bad_of(gradients, tf.math.is_finite(halves))]
+    if several:
+        values += unscaled or [unknown] * replicas
+    norms = tf.sqrt(2.0 * tf.gather(halves, gradients.first))
+    return Measured(tf.stack(values), norms / scale if step.are_scaled else norms)
 
 
-def _numbers(step: Step) -> List[float]:
-    """Returns the number of the variable of each of `_halves`."""
-    return [float(number) for number, each in enumerate(step.tested) for _ in each]
+def _applied_columns(gradients: _Gradients, step: Step) -> List[List[int]]:
+    count = len(step.tested[0]) if step.tested else 0
+    return gradients.of_replicas(gradients.tested, count) if step.are_applied else []
 
 
-def _halves(step: Step) -> List[Any]:
+def _bad_of(gradients: _Gradients, finite: Any) -> List[Any]:
+    """Returns the number of the first bad variable, and how many there are: float64 tensors."""
+    found = [
+        _bad_in(rows, finite) for rows in (gradients.unscaled, gradients.tested) if rows is not None
+    ]
+    if len(found) == 1 or gradients.unscaled == gradients.tested:
+        return found[0]
+    # What the program itself has made not finite comes second.
+    is_known = tf.greater(found[0][1], 0.0)
+    return [where(is_known, before, after) for before, after in zip(*found)]
+
+
+def _bad_in(rows: List[List[int]], finite: Any) -> List[Any]:
+    flat = [position for row in rows for position in row]
+    owners = [number for number, row in enumerate(rows) for _ in row]
+    bad = tf.logical_not(_taken(finite, flat))
+    if len(flat) > len(rows):
+        counts = tf.math.unsorted_segment_sum(tf.cast(bad, tf.int32), owners, len(rows))
+        bad = tf.greater(counts, 0)
+    numbers = tf.constant([*map(float, range(len(rows))), _ALL_FINITE], tf.float64)
+    first = tf.gather(numbers, first_true(bad, len(rows)))
+    return [first, tf.reduce_sum(tf.cast(bad, tf.float64))]
+
+
+def _halves(gradients: _Gradients) -> List[Any]:
     """Returns half the sum of squares of each tensor, in float32: one pass over its elements.
 
     It is not finite if the tensor is not. That it can also overflow for finite elements above 1e19
     matters only to the first bad variable of a step that a fixed loss scale applies.
     """
-    return [tf.nn.l2_loss(_summed(each)) for tensors in step.tested for each in tensors]
-
-
-def _of_replicas(step: Step) -> List[List[int]]:
-    """Returns for each replica the positions of its gradients in `_halves`; none if unknown."""
-    flat = [each for tensors in step.tested for each in tensors]
-    is_sparse = any(isinstance(each, tf.IndexedSlices) for each in flat)
-    if not step.are_applied or (is_sparse and in_xla_context()):
-        return []
-    replicas = [replica for tensors in step.tested for replica in range(len(tensors))]
-    return [
-        [position for position, each in enumerate(replicas) if each == replica]
-        for replica in range(max(replicas) + 1)
-    ]
+    return [tf.nn.l2_loss(_summed(tensor)) for tensor in gradients.tensors]
 
 
 def _sum_of(values: Any, positions: Sequence[int]) -> Any:
-    is_all = len(positions) == values.shape[0]
-    return tf.reduce_sum(values if is_all else tf.gather(values, list(positions)))
+    return tf.reduce_sum(_taken(values, positions))
+
+
+def _taken(values: Any, positions: Sequence[int]) -> Any:
+    is_all = list(positions) == [*range(values.shape[0])]
+    return values if is_all else tf.gather(values, list(positions))
 
 
 def _summed(gradient: Any) -> Any:
@@ -130,25 +246,34 @@ def _summed(gradient: Any) -> Any:
 
 
 def _float64(value: Any) -> Any:
-    if isinstance(value, float):
-        return tf.constant(value, tf.float64)
+    if value is None or isinstance(value, float):
+        return tf.constant(_UNKNOWN if value is None else value, tf.float64)
     return tf.cast(tf.reshape(tf.convert_to_tensor(value), []), tf.float64)
 
 
 def unpacked(values: Iterable[Any]) -> Row:
     """Returns the numbers that a tensor of `measured` holds."""
-    loss, has_loss, scale, good, bad_steps, norm, bad = map(float, values)
+    loss, has_loss, scale, good, bad_steps, rate, *rest = map(float, values)
+    norm, unscaled_norm, bad, bad_count, *of_replicas = rest
     finite = None if bad == _UNKNOWN else bad < 0
     return Row(
         loss=loss if has_loss else None,
         scale=scale,
         good_steps=int(good) if good >= 0 else None,
         bad_steps=int(bad_steps) if bad_steps >= 0 else None,
-        # The square of a large norm is infinite, and the norm of infinite gradients says nothing.
-        norm=norm if finite and np.isfinite(norm) and norm >= 0 else None,
+        rate=None if rate == _UNKNOWN else rate,
+        norm=_norm(norm) if finite else None,
+        unscaled_norm=_norm(unscaled_norm),
         finite=finite,
         bad=int(bad) if bad >= 0 else None,
+        bad_count=int(bad_count) if bad >= 0 else None,
+        replica_norms=[*map(_norm, of_replicas)] or None,
     )
+
+
+def _norm(value: float) -> Optional[float]:
+    """Returns a norm that is known; that of infinite gradients says nothing."""
+    return value if np.isfinite(value) and value >= 0 else None
 
 
 class Losses:
@@ -165,7 +290,7 @@ class Losses:
         factor = 1 / replica_count() if divides else 1.0
         # Whether Keras scales it within `fit`, and sums the gradients itself.
         is_of_fit = called_from_minimize_of_fit()
-        losses = self._noted.setdefault(self._graph(), {}).setdefault(_thread(), [])
+        losses = self._noted.setdefault(self._graph(), {}).setdefault(thread_of_step(), [])
         losses.append((loss, factor, is_of_fit))
         del losses[2:]  # with two it is not certain which one belongs to the step
 
@@ -176,7 +301,7 @@ class Losses:
         """
         noted = self._noted.get(self._graph(), {})
         replicas = replica_count()
-        threads = [_thread()] if replicas == 1 else list(noted)
+        threads = [thread_of_step()] if replicas == 1 else list(noted)
         losses = [noted.pop(each, []) for each in threads]
         if len(losses) != replicas or any(len(each) != 1 for each in losses):
             return None
@@ -191,12 +316,6 @@ class Losses:
 
     def _graph(self) -> Any:
         return self if tf.executing_eagerly() else tf1.get_default_graph()
-
-
-def _thread() -> Any:
-    """Returns the thread that a loss belongs to; None stands for all that build a graph."""
-    several = tf.executing_eagerly() or replica_count() > 1
-    return threading.current_thread() if several else None
 
 
 _HARMLESS = {"Assert", "Print", "PrintV2", "VarIsInitializedOp", "Variable", "VariableV2"}
@@ -222,27 +341,9 @@ def _is_usable(loss: Any, step: Step) -> bool:
         return False
     if graph.building_function:
         return True  # the function runs its stateful operations anyway
-    gradients = [each for tensors in step.tested for each in tensors]
-    needed = _ancestors(part.op for each in gradients for part in _parts(each))
-    return not any(_has_effect(each) for each in _ancestors([loss.op]) - needed)
-
-
-def _parts(gradient: Any) -> Sequence[Any]:
-    if isinstance(gradient, tf.IndexedSlices):
-        return [gradient.values, gradient.indices]
-    return [gradient] if hasattr(gradient, "op") else []
-
-
-def _ancestors(operations: Iterable[Any]) -> Set[Any]:
-    """Returns operations and all that they depend on."""
-    found: Set[Any] = set()
-    waiting = list(operations)
-    while waiting:
-        operation = waiting.pop()
-        if operation not in found:
-            found.add(operation)
-            waiting += [*(each.op for each in operation.inputs), *operation.control_inputs]
-    return found
+    gradients = [gradient for tensors in step.tested for gradient in tensors]
+    needed = ancestors(operations_of(gradients))
+    return not any(_has_effect(operation) for operation in ancestors([loss.op]) - needed)
 
 
 def _has_effect(operation: Any) -> bool:

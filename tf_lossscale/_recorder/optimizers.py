@@ -5,24 +5,35 @@ The classes are recognized by their attributes, which ours have in common with t
 
 import contextlib
 import dataclasses
-import hashlib
 import platform
 import secrets
 import sys
 import weakref
-from typing import Any, ClassVar, Dict, MutableMapping, NamedTuple, Optional, Sequence, Set, Tuple
-
-import numpy as np
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Dict,
+    MutableMapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.steps import Step
 from tf_lossscale._install.install import changes
-from tf_lossscale._recorder.measuring import Row
+from tf_lossscale._recorder.beginning import computed_in, hash_of, read_eagerly, state_of_slots
+from tf_lossscale._recorder.measuring import Measured, Row, width
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
-from tf_lossscale._versions.watching import settings_of, variable_name
+from tf_lossscale._versions.settings import settings_of, slots_of
+from tf_lossscale._versions.watching import variable_name
 
 
 class LossScale(NamedTuple):
@@ -53,6 +64,32 @@ def loss_scale_of(optimizer: Any) -> LossScale:
         state = optimizer.dynamic_scale.value, optimizer.step_counter.value, None
         return LossScale(rule, state, True)
     return _of_v1(optimizer._loss_scale)  # or the Keras class up to TensorFlow 2.3
+
+
+_SCALES = (
+    ("_loss_scale_manager", "_loss_scale"),
+    ("_loss_scale", "current_loss_scale"),
+    ("_loss_scale", "_current_loss_scale"),
+    ("dynamic_scale",),
+)
+"""Where the classes have the variable of the loss scale."""
+
+
+def scale_variable_of(optimizer: Any) -> Optional[Any]:
+    """Returns the variable of the loss scale; None if it is fixed, or not there yet."""
+    for path in _SCALES:
+        value = optimizer
+        for name in path:
+            value = getattr(value, name, None)
+        if hasattr(value, "assign") and hasattr(value, "dtype"):
+            return value
+    return None
+
+
+def is_unbuilt_keras_3(optimizer: Any) -> bool:
+    """Returns whether this is Keras 3's own class, which has no variables yet."""
+    is_keras_2 = hasattr(type(optimizer), "dynamic_counter")
+    return hasattr(optimizer, "scale_loss") and not is_keras_2 and not optimizer.built
 
 
 def _of_manager(manager: Any) -> LossScale:
@@ -99,28 +136,6 @@ def _name_of_class(loss_scale: Any) -> Optional[str]:
     return type(loss_scale).__name__ if is_known else None
 
 
-def _hash_of(variables: Sequence[Any]) -> Optional[str]:
-    """Returns a hash of the values of variables; None where they have none yet, as in a graph."""
-    digest = hashlib.sha256()
-    with tf.init_scope():
-        if not tf.executing_eagerly():
-            return None
-        try:
-            for variable in variables:
-                value = np.asarray(_first_copy(variable).numpy())
-                digest.update(np.ascontiguousarray(value).tobytes())
-        except Exception:  # not initialized, or without `numpy`
-            return None
-    return digest.hexdigest()[:16]
-
-
-def _first_copy(variable: Any) -> Any:
-    """Returns the copy of the first replica; the variable itself without copies."""
-    plain = variable.value if hasattr(type(variable), "path") else variable  # of Keras 3
-    copies = getattr(plain, "values", None)
-    return copies[0] if isinstance(copies, tuple) else plain
-
-
 def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
     devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
     keras = sys.modules.get("tf_keras") or sys.modules.get("keras") or getattr(tf, "keras", None)
@@ -157,6 +172,9 @@ class Steps:
             names=[variable_name(each) for each in variables],
             shapes=[[-1 if size is None else int(size) for size in shape] for shape in shapes],
         )
+        # Not kept alive: the program may delete its model, and go on with another one.
+        self._variables = [weakref.ref(variable) for variable in variables]
+        self._optimizer = weakref.ref(optimizer)
         self._xla: Optional[bool] = None
         self._rings: Dict[Any, Ring] = {}  # by the graph of a Session; None is for eager mode
         self._begin_record(file, reader)
@@ -166,7 +184,8 @@ class Steps:
     def _begin_record(self, file: RecordFile, reader: Reader) -> None:
         self._file = file
         self._reader = reader
-        self._description.initial_weights, self._description.settings = None, {}
+        described = self._description
+        described.initial_weights, described.settings, described.slots = None, {}, None
         self._number: Optional[int] = None
         self.count = 0
         self._last: Tuple[int, Optional[Row], bool] = (-1, None, False)
@@ -181,27 +200,47 @@ class Steps:
                 ring.restart()
                 reader.add(ring)
 
-    def note_beginning(self, optimizer: Any, variables: Sequence[Any]) -> None:
+    def note_beginning(self, optimizer: Any, step: Step, scale: Any, with_norm: bool) -> None:
         """Remembers what is so before the first step: the weights, the optimizer's settings."""
-        if self._number is None and self.count == 0:
-            self._description.initial_weights = _hash_of(variables)
-            self._description.settings = settings_of(inner_optimizer(optimizer))
+        if self._number is not None or self.count != 0:
+            return
+        described, inner = self._description, inner_optimizer(optimizer)
+        described.initial_weights = hash_of(step.variables, read_eagerly)
+        described.settings = settings_of(inner)
+        described.slots = state_of_slots(slots_of(inner, step.variables), read_eagerly)
+        described.computed = computed_in(step, scale) if with_norm else None
+        if step.unscaled is not None:
+            described.unscaled_by = "step" if step.unscales else "program"
+
+    def _begin(self, read: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+        """Remembers the weights and slots of a graph, before a Session makes its first step."""
+        if self._number is not None or self.count != 0:
+            return
+        variables = [reference() for reference in self._variables]
+        optimizer = self._optimizer()
+        if optimizer is None or any(variable is None for variable in variables):
+            return
+        self._description.initial_weights = hash_of(variables, read)
+        slots = slots_of(inner_optimizer(optimizer), variables)
+        self._description.slots = state_of_slots(slots, read)
 
     def ring(self, is_compiled: bool) -> Ring:
         if is_compiled:
             self._xla = True
         graph = outermost_graph()
         if graph not in self._rings:
-            self._rings[graph] = Ring(self._receive, self._leave_out)
+            size = width(self._replicas)
+            count = len(self._variables)
+            self._rings[graph] = Ring(self._receive, self._leave_out, self._begin, count, size)
             self._reader.add(self._rings[graph])
         return self._rings[graph]
 
-    def add(self, row: Row, applied: bool) -> None:
+    def add(self, numbers: Measured, applied: bool) -> None:
         with self._file.guard:
             ring = self._rings.get(None)
             if ring is not None:
                 ring.flush(None, is_last=True)  # its steps come before this one
-            self._receive(row, applied)
+            self._receive(numbers.row, applied, numbers.norms)
 
     def note_error(self) -> None:
         """Notes that a step ended with an error; it may have updated the scale."""
@@ -210,13 +249,16 @@ class Steps:
     def _leave_out(self, count: int) -> None:
         self.count += count  # the next step shows that some are missing
 
-    def _receive(self, row: Row, applied: bool) -> None:
+    def _receive(self, row: Row, applied: bool, norms: Optional[Any]) -> None:
         if self._file.is_closed:
             return
         step = self.count
         self.count += 1
         if self._number is None:
             self._number = self._describe(row, step)
+            if step == 0 and norms is not None and max(norms, default=-1.0) >= 0:
+                known = [float(norm) if norm >= 0 else None for norm in norms]
+                self._file.add_norms(self._number, known)
         is_certain = self.application_is_known and self._tests_gradients
         if is_certain:
             self._look_for_break(step, row, applied)
@@ -232,6 +274,10 @@ class Steps:
             applied=applied if self.application_is_known else None,
             norm=row.norm if finite is not False else None,
             bad=None if is_finite else row.bad,
+            bad_count=None if is_finite else row.bad_count,
+            unscaled_norm=row.unscaled_norm,
+            rate=row.rate,
+            replica_norms=row.replica_norms,
         )
 
     def _describe(self, first: Row, step: int) -> int:

@@ -13,8 +13,16 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import merge, replica_count
-from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss
+from tf_lossscale._core.steps import (
+    Step,
+    Watch,
+    WatchedStep,
+    report_loss,
+    report_unscaled,
+    with_unscaled,
+)
 from tf_lossscale._recorder import recorder
+from tf_lossscale._recorder.measuring import Measured
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
@@ -46,6 +54,8 @@ class Originals:
                 continue
             self._kinds[cls] = kind
             self._replace(cls, kind.loss_method, self._with_loss)
+            if kind.unscales:
+                self._replace(cls, "get_unscaled_gradients", self._with_unscaled)
             self._replace(cls, kind.step_method, self._with_step)
 
     def undo(self) -> None:
@@ -92,9 +102,23 @@ class Originals:
                 if not (is_outermost and self._kind(optimizer) and (args or "loss" in kwargs)):
                     return original(optimizer, *args, **kwargs)
                 loss = report_loss(optimizer, args[0] if args else kwargs.pop("loss"))
-                return original(optimizer, loss, *args[1:], **kwargs)
+                result = original(optimizer, loss, *args[1:], **kwargs)
+                if original.__name__ == "compute_gradients":
+                    gradients = [gradient for gradient, _ in result]
+                    report_unscaled(optimizer, gradients, [variable for _, variable in result])
+                return result
 
         return scale
+
+    def _with_unscaled(self, original: Any) -> Any:
+        def unscale(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            with self._outermost(optimizer, "unscale") as is_outermost:
+                gradients = original(optimizer, *args, **kwargs)
+                if is_outermost and self._kind(optimizer):
+                    report_unscaled(optimizer, gradients)
+                return gradients
+
+        return unscale
 
     def _with_step(self, original: Any) -> Any:
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -118,11 +142,7 @@ class Originals:
         is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
         if is_outside and replica_count() > 1:
             yield  # the optimizer raises an error
-            self._recorder.refuse(
-                "A step was made within `strategy.scope()`, but outside the function that "
-                "`strategy.run` runs, where it",
-                "with the step in that function",
-            )
+            self._refuse_outside()
         inner = inner_optimizer(optimizer)
         # An attribute of the object itself cannot be replaced in its class.
         is_own = kind.step_method in getattr(inner, "__dict__", {})
@@ -136,10 +156,12 @@ class Originals:
             # Here, because the replicas take turns: between two operations of this one, those of
             # others may be created.
             with device, unnoticed(recorder.SCOPE):
-                steps, numbers = self._recorder.numbers(_step_of(kind, optimizer, replicas))
+                described = _step_of(kind, optimizer, replicas)
+                steps, numbers = self._recorder.numbers(described)
                 steps.application_is_known = steps.application_is_known and reports
-                marked = _MarkedEagerStep if tf.executing_eagerly() else _MarkedStepInGraph
-                return marked(steps, numbers)
+                if tf.executing_eagerly():
+                    return _MarkedEagerStep(steps, numbers, self._recorder.disturber)
+                return _MarkedStepInGraph(steps, numbers)
 
         step = merge(begin, given)
         mine = (id(inner), threading.current_thread(), step)
@@ -150,6 +172,13 @@ class Originals:
         finally:
             self._applying.remove(mine)
         step.finished(None, None)
+
+    def _refuse_outside(self) -> None:
+        self._recorder.refuse(
+            "A step was made within `strategy.scope()`, but outside the function that "
+            "`strategy.run` runs, where it",
+            "with the step in that function",
+        )
 
     def _with_applying(self, original: Any) -> Any:
         def apply(inner: Any, *args: Any, **kwargs: Any) -> Any:
@@ -185,11 +214,11 @@ class _MarkedEagerStep(recorder.EagerStep):
 
 
 class _MarkedStepInGraph(WatchedStep):
-    def __init__(self, steps: Steps, values: Any) -> None:
+    def __init__(self, steps: Steps, numbers: Measured) -> None:
         self._steps = steps
         self._is_compiled = in_xla_context()
         self._ring = steps.ring(self._is_compiled)
-        self._number = self._ring.begin(values)
+        self._number = self._ring.begin(numbers)
         self.before = [self._number]
 
     def mark(self, result: Any) -> None:
@@ -250,11 +279,11 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
         [each for each in column if each is not None]
         for column in zip(*[replica.gradients for replica in replicas])
     ]
-    are_applied = len(replicas) == 1 or first.are_sums
+    own, are_applied = columns, len(replicas) == 1 or first.are_sums
     if not are_applied and recorder.sums_replicas(optimizer):
         columns = [[_sum(each)] if each else [] for each in columns]
         are_applied = True
-    return Step(
+    step = Step(
         optimizer,
         first.variables,
         columns,
@@ -262,6 +291,11 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
         summed_by_caller=first.are_sums,
         are_scaled=kind.is_keras_3,
     )
+    if kind.is_keras_3:
+        return step._replace(
+            unscaled=own, unscales=True
+        )  # it unscales them itself, and nothing comes between
+    return with_unscaled(step)
 
 
 def _sum(gradients: Sequence[Any]) -> Any:

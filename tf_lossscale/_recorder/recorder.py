@@ -15,11 +15,11 @@ from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, built_unwatched, watch_all
-from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
+from tf_lossscale._recorder.disturbing import Disturber
+from tf_lossscale._recorder.measuring import Losses, Measured, measured, row_of
 from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.destination import RecordingError
-from tf_lossscale._records.format import Disturbance
 from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
@@ -27,6 +27,7 @@ from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.optimizer_v2 import has_own_aggregation
 from tf_lossscale._versions.replicas import in_tpu_replication
+from tf_lossscale._versions.settings import rate_of
 from tf_lossscale._versions.watching import unnoticed
 
 # By the class of `strategy.extended`, whose name is the same for the API of both versions.
@@ -38,14 +39,13 @@ SCOPE = "tf_lossscale_recording/"
 class Recorder(Watcher):
     """Records the steps of all our optimizers, until `close`."""
 
-    def __init__(
-        self, file: RecordFile, with_norm: bool, disturbed: Optional[Disturbance] = None
-    ) -> None:
+    def __init__(self, file: RecordFile, with_norm: bool) -> None:
         self._file = file
-        self._disturbed = disturbed
+        self.disturber = None if file.disturbed is None else Disturber(file.disturbed)
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
-        self.reader = Reader(file, self._before_run)
+        disturb = None if self.disturber is None else self.disturber.before_run
+        self.reader = Reader(file, self._before_run, disturb)
         for steps in list(Steps.known):
             steps.record_to(file, self.reader)
         self._earlier = weakref.WeakKeyDictionary(
@@ -55,6 +55,8 @@ class Recorder(Watcher):
         self._unwatch = watch_all(self)
 
     def loss(self, optimizer: Any, loss: Any) -> None:
+        if self.disturber is not None:
+            self.disturber.before_loss(optimizer)
         self._losses.setdefault(optimizer, Losses()).note(optimizer, loss)
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
@@ -62,25 +64,28 @@ class Recorder(Watcher):
             return None
         self.refuse_unsupported()
         with unnoticed(SCOPE):
-            steps, values = self.numbers(step)
+            steps, numbers = self.numbers(step)
             if tf.executing_eagerly():
-                return EagerStep(steps, values)
+                return EagerStep(steps, numbers, self.disturber)
             ring = steps.ring(in_xla_context())
-            return _StepInGraph(ring, values, step.is_unconditional)
+            return _StepInGraph(ring, numbers, step.is_unconditional)
 
-    def numbers(self, step: Step) -> Tuple[Steps, Any]:
-        """Returns the steps that one belongs to, and its numbers: a `Row`, in a graph a tensor."""
+    def numbers(self, step: Step) -> Tuple[Steps, Measured]:
+        """Returns the steps that one belongs to, and its numbers."""
         optimizer = step.optimizer
+        if self.disturber is not None:
+            self.disturber.begin_step(optimizer, step.variables)
         losses = self._losses.setdefault(optimizer, Losses())
         loss = losses.take(step, sums_replicas(optimizer))
+        state = loss_scale_of(optimizer).state
         with self._file.guard:
             steps = STEPS.get(optimizer)
             if steps is None:
                 steps = Steps(self._file, self.reader, optimizer, step.variables)
-            steps.note_beginning(optimizer, step.variables)
+            steps.note_beginning(optimizer, step, state[0], self._with_norm)
         function = row_of if tf.executing_eagerly() else measured
-        state = loss_scale_of(optimizer).state
-        return steps, function(loss, state, step if self._with_norm else None)
+        rate = rate_of(inner_optimizer(optimizer))
+        return steps, function(loss, state, rate, step if self._with_norm else None)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
         target = tf.compat.as_text(session.sess_str or "") if has_steps else ""
@@ -123,6 +128,8 @@ class Recorder(Watcher):
         raise RecordingError(f"{what} cannot be recorded{reason}. {how}" if advice else what)
 
     def close(self) -> None:
+        if self.disturber is not None:
+            self.disturber.close()
         """Adds the last steps to the record, and what is missing in it to its complaints."""
         self._unwatch()
         self.reader.close()
@@ -142,30 +149,37 @@ class Recorder(Watcher):
 @dataclasses.dataclass
 class EagerStep(WatchedStep):
     _steps: Steps
-    _row: Optional[Row]
+    _numbers: Optional[Measured]
+    _disturber: Optional[Disturber]
 
     def finished(self, operation: Any, applied: Any) -> None:
-        row, self._row = self._row, None  # some steps end in each replica
-        if row is not None:
-            self._steps.add(row, bool(applied))
+        numbers, self._numbers = self._numbers, None  # some steps end in each replica
+        if numbers is not None:
+            self._steps.add(numbers, bool(applied))
+        self._end()
 
     def failed(self) -> None:
         self._steps.note_error()
+        self._end()
+
+    def _end(self) -> None:
+        if self._disturber is not None:
+            self._disturber.end_step()
 
 
 class _StepInGraph(WatchedStep):
-    def __init__(self, ring: Ring, values: Any, is_unconditional: bool) -> None:
+    def __init__(self, ring: Ring, numbers: Measured, is_unconditional: bool) -> None:
         self._ring = ring
-        self._values = values
+        self._numbers = numbers
         self._is_written = is_unconditional  # what `finished` returns would not run
-        self.before = [ring.add(values, True) if is_unconditional else values]
+        self.before = [ring.add(numbers, True) if is_unconditional else numbers.row]
 
     def finished(self, operation: Any, applied: Any) -> Any:
         if self._is_written:
             return None
         after = [] if operation is None else [operation]
         with unnoticed(SCOPE), tf1.control_dependencies(after):
-            return self._ring.add(self._values, applied)
+            return self._ring.add(self._numbers, applied)
 
 
 def sums_replicas(optimizer: Any) -> bool:

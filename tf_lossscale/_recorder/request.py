@@ -7,27 +7,32 @@ number of the process in its name.
 
 import json
 import os
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale import _import_hook
+from tf_lossscale._process import end_with_parent
 from tf_lossscale._recorder import session
 from tf_lossscale._records.destination import Destination, RecordingError
 from tf_lossscale._records.format import Disturbance
+from tf_lossscale._records.summary import LONGEST
 from tf_lossscale._records.writing import notify
 
 VARIABLE = "TF_LOSSSCALE_RECORD"
-_LINE = 300  # characters of the longest line that is printed
 
 
 class Request(NamedTuple):
-    """A recording that was asked for; `process` is the one that asks, and becomes the script."""
+    """A recording that was asked for.
+
+    `process` is the one that asks: it becomes the script, or starts it if `is_of_child`.
+    """
 
     path: str
     norm: bool
     overwrite: bool
     process: int
     descriptor: Optional[int] = None
-    disturbed: Optional[List[Any]] = None
+    is_of_child: bool = False
+    disturbed: Optional[Sequence[Any]] = None
 
     def text(self) -> str:
         """Returns the value of the environment variable."""
@@ -35,9 +40,9 @@ class Request(NamedTuple):
 
     @property
     def is_for_this_process(self) -> bool:
-        # On Windows the script runs in a child of the process that asks.
-        parent = os.getppid() if os.name == "nt" else None
-        return self.process in (os.getpid(), parent)
+        # On Windows the script always runs in a child of the process that asks.
+        is_parent = (self.is_of_child or os.name == "nt") and self.process == os.getppid()
+        return is_parent or self.process == os.getpid()
 
 
 def requested() -> Request:
@@ -50,6 +55,8 @@ def start_at_once() -> None:
     request = requested()
     if not request.is_for_this_process:
         return
+    if request.is_of_child:
+        end_with_parent()
     destination = Destination(request.path, request.overwrite, request.descriptor)
     try:
         destination.take_over()
@@ -73,7 +80,7 @@ def _start(request: Request, destination: Destination, is_child: bool = False) -
         destination,
         request.norm,
         lazy=is_child,
-        reports=not is_child,
+        reports=not is_child and disturbed is None,
         disturbed=disturbed,
         waits=False,  # until `at_first_import`: the finder that it adds must come later
     )
@@ -106,7 +113,7 @@ class ListsChanges(_import_hook.Subscriber):
 def listed(start: str, names: List[str], end: str = ".") -> str:
     """Returns a line that lists names, as many as fit into it."""
     line, count = start + ", ".join(names) + end, len(names)
-    while len(line) > _LINE and count > 1:
+    while len(line) > LONGEST and count > 1:
         count -= 1
         line = f"{start}{', '.join(names[:count])} and {len(names) - count} more{end}"
     return line

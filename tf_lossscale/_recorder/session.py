@@ -26,13 +26,10 @@ class _Recording(_import_hook.Subscriber):
     sets later replaces ours, and the record ends with what was written in the last second.
     """
 
-    def __init__(
-        self, file: RecordFile, with_norm: bool, reports: bool, disturbed: Optional[Disturbance]
-    ) -> None:
+    def __init__(self, file: RecordFile, with_norm: bool, reports: bool) -> None:
         self.file = file
         self.reports = reports
         self._with_norm = with_norm
-        self._disturbed = disturbed
         self._recorder: Any = None
         self._originals: Any = None
         self._waiting: List[str] = []  # modules imported before TensorFlow, which patches need
@@ -77,7 +74,7 @@ class _Recording(_import_hook.Subscriber):
             from tf_lossscale._recorder.originals import Originals
             from tf_lossscale._recorder.recorder import Recorder
 
-            self._recorder = Recorder(self.file, self._with_norm, self._disturbed)
+            self._recorder = Recorder(self.file, self._with_norm)
             self._originals = Originals(self._recorder)
         waiting, self._waiting = self._waiting, []
         for name in waiting:
@@ -163,7 +160,8 @@ def start(
     global _recording
     with _lock:
         check_not_recording()
-        recording = _Recording(RecordFile(destination, lazy), norm, reports, disturbed)
+        file = RecordFile(destination, lazy, disturbed)
+        recording = _Recording(file, norm, reports)
         recording.begin()
         if waits:
             recording.wait()

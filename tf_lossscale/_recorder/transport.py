@@ -8,13 +8,19 @@ a Session is closed, and when the recording ends. Steps that were overwritten be
 import atexit
 import time
 import weakref
-from typing import Any, Callable, List, MutableMapping
+from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence, Set
 
 from tf_lossscale._core.steps import initialized
-from tf_lossscale._recorder.measuring import COLUMNS, Row, unpacked
+from tf_lossscale._core.unscaled import ancestors
+from tf_lossscale._recorder.measuring import Measured, Row, unpacked
 from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._versions.base import tf, tf1, where
-from tf_lossscale._versions.watching import RawVariable, after_each_call, before_sessions
+from tf_lossscale._versions.watching import (
+    RawVariable,
+    after_each_call,
+    before_runs,
+    before_sessions,
+)
 
 _SIZE = 1024
 _CALLS, _SECONDS = 200, 1.0  # the most calls, and the longest time, between two readings
@@ -26,15 +32,34 @@ _RINGS = "_tf_lossscale_rings"  # the attribute of a graph with its rings, as lo
 class Ring:
     """The last steps of one optimizer, in eager mode or in the graph of a Session.
 
-    Its rows hold `measuring.COLUMNS`, the number of the step, and whether it was applied: 1 or 0,
-    or -1 for a step that `mark_applied` is called for. `on_step` is called in order for each step,
-    with its numbers and whether it was applied; `on_gap` with how many were overwritten before it.
+    Its rows hold the numbers of `measuring`, the number of the step, and whether it was applied: 1
+    or 0, or -1 for a step that `mark_applied` is called for. `on_step` is called in order for each
+    step, with its numbers, whether it was applied, and for the first one the norms of its
+    variables, negative if unknown; `on_gap` with how many were overwritten before it. `on_begin` is
+    called before a Session makes the first step, with a function that reads variables. `variables`
+    is how many the optimizer has, `width` how many numbers a step.
+
+    Attributes:
+      begun: the Sessions that have begun.
     """
 
-    def __init__(self, on_step: Callable[[Row, bool], None], on_gap: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        on_step: Callable[[Row, bool, Optional[Any]], None],
+        on_gap: Callable[[int], None],
+        on_begin: Callable[[Callable[[Sequence[Any]], Sequence[Any]]], None],
+        variables: int,
+        width: int,
+    ) -> None:
+        self.on_begin = on_begin
+        self.begun: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._variables = variables
         self._on_step = on_step
         self._on_gap = on_gap
-        self._rows = RawVariable([_SIZE, COLUMNS + 2], tf.float64)
+        self._width = width
+        self._rows = RawVariable([_SIZE, width + 2], tf.float64)
+        # Of the first step, plus 1, and of the last one, which are not read.
+        self._norms = RawVariable([2, variables], tf.float64)
         self._marks = RawVariable([_SIZE])
         self._count = RawVariable([])
         self.is_eager = self._count.eager
@@ -46,28 +71,39 @@ class Ring:
                 graph = tf1.get_default_graph()
             setattr(graph, _RINGS, [*getattr(graph, _RINGS, []), self])
 
-    def add(self, values: Any, applied: Any) -> Any:
+    def is_used_by(self, operations: Set[Any]) -> bool:
+        """Returns whether some operations, with all that they depend on, make a step."""
+        return self._count.handle.op in operations
+
+    def add(self, measured: Measured, applied: Any) -> Any:
         """Writes a step of which everything is known; returns the operation."""
         one, zero = tf.constant(1.0, tf.float64), tf.constant(0.0, tf.float64)
-        return self._write(values, where(applied, one, zero))[1]
+        return self._write(measured, where(applied, one, zero))[1]
 
-    def begin(self, values: Any) -> Any:
+    def begin(self, measured: Measured) -> Any:
         """Writes a step that may be applied; returns its number, for `mark_applied`."""
-        number, written = self._write(values, tf.constant(-1.0, tf.float64))
+        number, written = self._write(measured, tf.constant(-1.0, tf.float64))
         with tf1.control_dependencies([written]):
             return tf.identity(number)
 
     def mark_applied(self, number: Any) -> Any:
         return self._marks.update(number % _SIZE, number + 1)
 
-    def _write(self, values: Any, applied: Any) -> Any:
-        with tf1.control_dependencies(initialized(self._count, self._rows, self._marks)):
+    def _write(self, measured: Measured, applied: Any) -> Any:
+        variables = (self._count, self._rows, self._marks, self._norms)
+        with tf1.control_dependencies(initialized(*variables)):
             number = self._count.read()
         with tf1.control_dependencies([number]):
             added = self._count.assign_add(1)
-        row = tf.concat([values, [tf.cast(number, tf.float64), applied]], 0)
+        row = tf.concat([measured.row, [tf.cast(number, tf.float64), applied]], 0)
+        # Another function can train other variables.
+        norms: Any = measured.norms
+        has_norms = norms is not None and self._variables == norms.shape[0]
         with tf1.control_dependencies([added]):
-            return number, self._rows.update(number % _SIZE, row)
+            place = tf.minimum(number, 1)
+            updates = [self._norms.update(place, norms + 1.0)] if has_norms else []
+            with tf1.control_dependencies(updates):
+                return number, self._rows.update(number % _SIZE, row)
 
     def restart(self) -> None:
         """Leaves out the steps that were made until now; in each Session, when it is first seen."""
@@ -100,7 +136,9 @@ class Ring:
                 continue
             self._on_gap(lost)
             lost = 0
-            self._on_step(unpacked(row[:COLUMNS]), is_marked if row[-1] < 0 else bool(row[-1]))
+            norms = None if number else self._norms.value(session)[0] - 1.0
+            applied = is_marked if row[-1] < 0 else bool(row[-1])
+            self._on_step(unpacked(row[: self._width]), applied, norms)
         self._on_gap(lost)
         self._positions[key] = count
         return count - position
@@ -134,19 +172,31 @@ class Reader:
     """Reads all rings of a recording.
 
     `before_run` is called before each run with the Session, and whether its graph has steps with
-    rings; an error that it raises ends the run.
+    rings; an error that it raises ends the run. `disturb` is called before each run in such a graph
+    with the Session, the operations, and whether they make a step.
     """
 
-    def __init__(self, file: RecordFile, before_run: Callable[[Any, bool], None]) -> None:
+    def __init__(
+        self,
+        file: RecordFile,
+        before_run: Callable[[Any, bool], None],
+        disturb: Optional[Callable[[Any, Sequence[Any], bool], None]] = None,
+    ) -> None:
         self._file = file
         self._before_run = before_run
+        self._disturb = disturb
+        self._used: MutableMapping[Any, Dict[Any, List[Ring]]] = weakref.WeakKeyDictionary()
         self._eager: List[Ring] = []
         self._pace = _Pace()
         self._sessions: MutableMapping[Any, _Pace] = weakref.WeakKeyDictionary()
         self._is_reading = False
         self._is_registered = False
         # From the beginning: a function that makes steps in its first call is running already.
-        self._undo = [after_each_call(self._after_call), before_sessions(self._run, self._close)]
+        self._undo = [
+            after_each_call(self._after_call),
+            before_sessions(self._run, self._close),
+            before_runs(self._begin),
+        ]
 
     def add(self, ring: Ring) -> None:
         if ring.is_eager:
@@ -171,6 +221,36 @@ class Reader:
         pace = self._sessions.setdefault(session, _Pace())
         if pace.is_due():
             pace.note(self._read(session))
+
+    def _begin(self, session: Any, operations: Sequence[Any]) -> None:
+        """Looks at what is so before the first step of a Session."""
+        rings = getattr(session.graph, _RINGS, [])
+        if self._is_reading or self._has_begun(session, rings):
+            return
+        used = self._rings_used_by(session.graph, rings, operations)
+        self._is_reading = True
+        try:
+            if self._disturb is not None:
+                self._disturb(session, operations, bool(used))
+            for ring in used:
+                if session not in ring.begun:
+                    ring.begun.add(session)
+                    ring.on_begin(session.run)
+        finally:
+            self._is_reading = False
+
+    def _has_begun(self, session: Any, rings: Sequence[Ring]) -> bool:
+        return self._disturb is None and all(session in ring.begun for ring in rings)
+
+    def _rings_used_by(
+        self, graph: Any, rings: Sequence[Ring], operations: Sequence[Any]
+    ) -> List[Ring]:
+        known = self._used.setdefault(graph, {})
+        key = (len(rings), frozenset(operation.name for operation in operations))
+        if key not in known:
+            needed = ancestors(operations)
+            known[key] = [ring for ring in rings if ring.is_used_by(needed)]
+        return known[key]
 
     def _read(self, session: Any, is_last: bool = False) -> int:
         """Reads the rings of a Session or of eager mode; returns the most steps of one of them."""

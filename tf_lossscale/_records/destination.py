@@ -70,7 +70,7 @@ class Destination:
           RecordingError: the file exists and may not be replaced, or another process records to it.
           OSError: the file cannot be written.
         """
-        self._check()
+        self.check()
         descriptor = os.open(self.current, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         _held.add(descriptor)
         self.descriptor = descriptor
@@ -79,7 +79,8 @@ class Destination:
                 _lock(descriptor, self.path)
                 os.ftruncate(descriptor, 0)  # what a killed process has left
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises RecordingError if the file exists and may not be replaced."""
         if os.path.isdir(self.path):
             raise RecordingError(f"{self.path} is a directory; name a file in it.")
         if self.current == self.path or not os.path.lexists(self.path):

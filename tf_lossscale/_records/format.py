@@ -155,12 +155,12 @@ class RunHeader:
 
 def names_of_changes(header: RunHeader) -> str:
     """Returns which names the shim had put under `tensorflow` in a run; nothing if none."""
-    parts = [
-        f"{_some(names)} {verb} by the shim"
-        for verb, names in (("replaced", header.replaced), ("supplied", header.supplied))
-        if names
-    ]
-    return " and ".join(parts)
+    found = []
+    for verb, names in (("replaced", header.replaced), ("supplied", header.supplied)):
+        paths = [name for name in names or () if name.startswith("tf.")]
+        if paths:
+            found.append(f"{_some(paths)} {verb} by the shim")
+    return " and ".join(found)
 
 
 def _some(names: List[str]) -> str:
@@ -245,6 +245,8 @@ class OptimizerRecord:
     For each variable, `norms` has the norm of its gradient in the first step, and `computed` the
     dtype that its gradient was computed in. `slots` is `"trained"` if the inner optimizer had
     slots with the values of earlier training before the first step, and `"fresh"` if not.
+    `unscaled_by` is `"program"` if it unscales the gradients, and can change them afterwards, or
+    `"step"` if it can only change them while they are scaled, as with Keras 3's `apply`.
     """
 
     cls: str = "unknown"
@@ -255,6 +257,7 @@ class OptimizerRecord:
     settings: Dict[str, Setting] = field(default_factory=dict)
     computed: Optional[List[Optional[str]]] = None
     slots: Optional[str] = None
+    unscaled_by: Optional[str] = None
     norms: Optional[List[Optional[float]]] = None
     steps: List[int] = field(default_factory=list)
     loss: List[Optional[float]] = field(default_factory=list)
@@ -274,6 +277,10 @@ class OptimizerRecord:
         self.steps.append(step)
         for column in COLUMNS:
             getattr(self, column.name).append(values.get(column.name))
+
+
+DESCRIPTIONS = ("computed", "slots", "unscaled_by")
+"""The attributes of an `OptimizerRecord` that its line has if they are known."""
 
 
 def known(values: Dict[str, Any]) -> Dict[str, Any]:

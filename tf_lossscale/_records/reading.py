@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from tf_lossscale._records.format import (
     COLUMNS,
@@ -88,11 +88,6 @@ def _read(path: str, file: Any, allowed: int) -> Record:
     notes: List[str] = []
     lines = _lines(path, file, allowed, notes)
     line = next(lines, "")
-    if not line.strip():
-        raise RecordError(
-            f"{path} is empty. A record begins with the line that describes the run, which is "
-            "written when a loss-scale optimizer makes its first step."
-        )
     record = Record(path, _header(path, line), [], notes)
     places: Dict[Any, OptimizerRecord] = {}
     steps = described = 0
@@ -163,6 +158,11 @@ def _reason(error: Exception) -> str:
 
 
 def _header(path: str, line: str) -> RunHeader:
+    if not line.strip():
+        raise RecordError(
+            f"{path} is empty. A record begins with the line that describes the run, which is "
+            "written when a loss-scale optimizer makes its first step."
+        )
     try:
         values = _parsed(line)
         version = values["tf_lossscale_record"]
@@ -197,7 +197,8 @@ def _add_optimizer(places: Dict[Any, Any], values: Any, described: int) -> None:
         initial_weights=values.get("initial_weights"),
         settings=settings_from(values.get("settings", {})),
         computed=_of_each_variable(values, "computed", _dtype),
-        slots=_slots(values.get("slots")),
+        slots=_word(values, "slots", ("fresh", "trained")),
+        unscaled_by=_word(values, "unscaled_by", ("program", "step")),
     )
 
 
@@ -213,9 +214,10 @@ def _dtype(value: Any) -> Optional[str]:
     return None if value is None else printable(value, 20)
 
 
-def _slots(value: Any) -> Optional[str]:
-    if value not in (None, "fresh", "trained"):
-        raise ValueError("slots are neither fresh nor trained nor null")
+def _word(values: Any, key: str, words: Sequence[str]) -> Optional[str]:
+    value = values.get(key)
+    if value is not None and value not in words:
+        raise ValueError(f"{key} is none of {', '.join(words)}")
     return None if value is None else str(value)
 
 

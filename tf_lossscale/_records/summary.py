@@ -195,17 +195,18 @@ class Summary:
 
     def advice(self) -> str:
         """Returns one line on what to do about steps that are not finite; nothing if all are."""
-        not_finite = sum(self.bad.values())
-        if not_finite and 2 * self.all_bad > not_finite:
-            return (
-                "no variable had a finite gradient, so the forward pass is not finite: find the "
-                "layer with tf_lossscale.monitoring.find_nonfinite_layer(model, inputs)"
-            )
         if self.applied_not_finite.count:
             return (
                 "gradients that are not finite were applied, as a fixed loss scale does: use a "
                 "dynamic one, and look at the backward pass from "
                 f"{self.name(self.first_bad or 0)} on"
+            )
+        not_finite = self.skipped.count + self.undecided.count
+        if self.loss.longest > 1 and 2 * self.loss.count > not_finite:
+            return (
+                "the loss itself is not finite, so look at the forward pass: "
+                "tf.debugging.enable_check_numerics() (in a Session "
+                "tf.compat.v1.add_check_numerics_ops()) names the operation"
             )
         if self.skipped.count and 2 * self.skipped.count > self.steps:
             where = "" if self.first_bad is None else f" of {self.name(self.first_bad)}"
@@ -252,6 +253,10 @@ def lines_at_the_end(path: str, summaries: Sequence[Summary]) -> List[str]:
     ]
 
 
-def shortened(line: str, length: int = 300) -> str:
+LONGEST = 300
+"""How many characters a line of the output has at most."""
+
+
+def shortened(line: str, length: int = LONGEST) -> str:
     """Returns a line, without what is too long of it."""
     return line if len(line) <= length else line[: length - 3] + "..."

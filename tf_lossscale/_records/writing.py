@@ -9,7 +9,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from tf_lossscale._records.destination import Destination, RecordingError
 from tf_lossscale._records.format import (
+    DESCRIPTIONS,
     FORMAT,
+    Disturbance,
     OptimizerRecord,
     RunHeader,
     dump,
@@ -69,7 +71,13 @@ class RecordFile:
     through `guard`. `complaints` are what is missing or doubtful in the record, a sentence each.
     """
 
-    def __init__(self, destination: Destination, lazy: bool = False) -> None:
+    def __init__(
+        self,
+        destination: Destination,
+        lazy: bool = False,
+        disturbed: Optional[Disturbance] = None,
+    ) -> None:
+        self.disturbed = disturbed
         self.steps = 0
         self.summaries: List[Summary] = []
         self.complaints: List[str] = []
@@ -98,7 +106,8 @@ class RecordFile:
         """Adds an optimizer, without its steps; returns its number, which they refer to."""
         with self.guard:
             if not self.summaries:
-                self.write({"tf_lossscale_record": FORMAT, **known(dataclasses.asdict(header))})
+                values = {**vars(header), "disturbed": header.disturbed or self.disturbed}
+                self.write({"tf_lossscale_record": FORMAT, **known(values)})
             number = len(self.summaries)
             self.summaries.append(Summary(record.cls, record.scale.rule, record.names))
             self.write(
@@ -109,7 +118,7 @@ class RecordFile:
                     "variables": list(zip(record.names, record.shapes)),
                     "initial_weights": record.initial_weights,
                     "settings": record.settings,
-                    **known({"computed": record.computed, "slots": record.slots}),
+                    **known({name: getattr(record, name) for name in DESCRIPTIONS}),
                 }
             )
             return number

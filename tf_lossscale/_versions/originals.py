@@ -98,6 +98,11 @@ class Recorded(NamedTuple):
     is_keras_3: bool = False  # its method takes scaled gradients and variables, not pairs
 
     @property
+    def unscales(self) -> bool:
+        """Whether it has a method that unscales the gradients of its caller."""
+        return self.loss_method == "get_scaled_loss"
+
+    @property
     def step_method(self) -> str:
         """The method that makes a step, and that of the inner optimizer."""
         return "apply" if self.is_keras_3 else "apply_gradients"

@@ -1,20 +1,17 @@
 """Variables, operations and hooks for watching a program without changing what it computes.
 
-The monitor and the recorder use them in users' programs, and read the settings of optimizers.
+The monitor and the recorder use them in users' programs.
 """
 
 import contextlib
 import functools
 import itertools
-import numbers
-import operator
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
-from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.releases import Since
 
 _counter = itertools.count(1)
@@ -114,11 +111,14 @@ def seed_tensorflow(seed: int) -> None:
     enabled any more once the default graph exists, which it would create.
     """
     context = first_module("tensorflow.python.eager.context")
-    seed_context = operator.methodcaller("_set_global_seed", seed)
+
+    def seed_context(context: Any, *_: Any, **__: Any) -> None:
+        context._set_global_seed(seed)
+
     if context._context is not None:
         seed_context(context._context)
 
-    def seed_graph(graph: Any) -> None:
+    def seed_graph(graph: Any, *_: Any, **__: Any) -> None:
         if type(graph) is tf.Graph:  # that of a function takes the seed from around it
             graph.seed = seed
 
@@ -128,10 +128,31 @@ def seed_tensorflow(seed: int) -> None:
 
 def variable_name(variable: Any) -> str:
     """Returns the name of a variable, in Keras 3 with the names of its layers."""
+    name = variable.path if _is_of_keras_3(variable) else variable.name
+    return str(name).split(":")[0]
+
+
+def plain_variable(variable: Any) -> Any:
+    """Returns the variable of TensorFlow in one of Keras 3; others as they are."""
+    return variable.value if _is_of_keras_3(variable) else variable
+
+
+def _is_of_keras_3(variable: Any) -> bool:
     # Not `hasattr(variable, ...)`, which a distributed variable looks up in one copy of it: that
     # creates operations.
-    name = variable.path if hasattr(type(variable), "path") else variable.name
-    return str(name).split(":")[0]
+    return isinstance(getattr(type(variable), "value", None), property)
+
+
+def first_copy(variable: Any) -> Any:
+    """Returns the copy of the first replica; the variable itself without copies."""
+    return all_copies(variable)[0]
+
+
+def all_copies(variable: Any) -> List[Any]:
+    """Returns the copies that the replicas have of a variable."""
+    plain = plain_variable(variable)
+    copies = getattr(plain, "values", None)
+    return list(copies) if isinstance(copies, tuple) else [plain]
 
 
 def add_control_input(operation: Any, before: Any) -> None:
@@ -145,13 +166,19 @@ def runs_stateful_operations(graph: Any) -> bool:
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
-    """Calls `then` after each eager call of any `tf.function`; returns what ends this.
+    """Calls `then` after each eager call of any `tf.function`; returns what ends this."""
+    return _around_calls(then, after=True)
 
-    There is no public hook, but all such functions have the same class. A concrete function can be
-    called by itself, too.
-    """
 
-    def after(_: Any) -> None:
+def before_each_call(then: Callable[[], None]) -> Callable[[], None]:
+    """Calls `then` before each eager call of any `tf.function`; returns what ends this."""
+    return _around_calls(then, after=False)
+
+
+def _around_calls(then: Callable[[], None], after: bool) -> Callable[[], None]:
+    # There is no public hook, but all such functions have the same class. A concrete function can
+    # be called by itself, too.
+    def hook(*_: Any, **__: Any) -> None:
         if tf.executing_eagerly():
             then()
 
@@ -161,7 +188,7 @@ def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
         "tensorflow.python.eager.function",
     ).ConcreteFunction
     classes = (type(tf.function(lambda: None)), concrete)
-    return _add_hooks([(cls, "__call__", after) for cls in classes], after=True)
+    return _add_hooks([(cls, "__call__", hook) for cls in classes], after)
 
 
 def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
@@ -171,36 +198,111 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     of the graph; the callables that Keras makes in graph mode call it only once. An error that
     `run` raises ends the run.
     """
-    cls = first_module("tensorflow.python.client.session").BaseSession
+    cls = _session_class()
     return _add_hooks(
         [
             (cls, "_extend_graph", run),
-            (cls._Callable, "__call__", lambda function: run(function._session)),
+            (cls._Callable, "__call__", lambda function, *_, **__: run(function._session)),
             (cls, "close", close),
         ]
     )
 
 
-_Hook = Callable[[Any], None]
+def before_runs(then: Callable[[Any, Sequence[Any]], None]) -> Callable[[], None]:
+    """Calls `then` with the Session and the operations that it is going to run, before it does.
+
+    Returns what ends this. There is no public hook.
+    """
+
+    def run(session: Any, _: Any, targets: Any, fetches: Any, *others: Any) -> None:
+        then(session, [*targets, *(fetch.op for fetch in fetches)])
+
+    def make(function: Any, session: Any, options: Any) -> None:
+        function._tfls_names = [*options.target, *options.fetch]
+
+    def call(function: Any, *_: Any, **__: Any) -> None:
+        names = [name.split(":")[0] for name in getattr(function, "_tfls_names", ())]
+        session = function._session
+        then(session, [session.graph.get_operation_by_name(name) for name in names])
+
+    cls = _session_class()
+    return _add_hooks(
+        [
+            (cls, "_do_run", run),
+            (cls._Callable, "__init__", make),
+            (cls._Callable, "__call__", call),
+        ]
+    )
+
+
+def _session_class() -> Any:
+    return first_module("tensorflow.python.client.session").BaseSession
+
+
+def around_variables(made: Callable[[Any], None], read: Callable[[], None]) -> Callable[[], None]:
+    """Calls `made` with each variable that is made, and `read` before variables may be read.
+
+    Outside of Sessions: when a tape begins, and when a function that is traced reads one. Returns
+    what ends this. There are no public hooks. Eager operations read variables in C++.
+    """
+    variables = first_module("tensorflow.python.ops.resource_variable_ops")
+    tapes = first_module("tensorflow.python.eager.tape")
+
+    def before(*_: Any, **__: Any) -> None:
+        read()
+
+    def after(variable: Any, *_: Any, **__: Any) -> None:
+        # An assignment returns another object, of this class, for the same variable.
+        if not isinstance(variable, variables._UnreadVariable):
+            made(variable)
+
+    hook = (variables.BaseResourceVariable, "__init__", after)
+    undo_made = _add_hooks([hook], after=True)
+    undo_read = _add_hooks([(tapes, "push_new_tape", before), (tapes, "variable_accessed", before)])
+
+    def undo() -> None:
+        undo_made()
+        undo_read()
+
+    return undo
+
+
+def before_assignments(then: Callable[[Any], None]) -> Callable[[], None]:
+    """Calls `then` with the handle of each variable that is assigned to in eager mode.
+
+    Returns what ends this. An optimizer of TensorFlow changes its variables in another way, but
+    some of Keras assign to them.
+    """
+    module = first_module("tensorflow.python.ops.gen_resource_variable_ops")
+
+    def assigned(*args: Any, **kwargs: Any) -> None:
+        if tf.executing_eagerly():
+            then(args[0] if args else kwargs["resource"])
+
+    return _add_hooks([(module, "assign_variable_op", assigned)])
+
+
+_Hook = Callable[..., None]
 
 
 def _add_hooks(hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False) -> Callable[[], None]:
-    """Calls functions with the object before each call of methods, or after it.
+    """Calls functions with the arguments of each call of methods, before or after it.
 
-    Returns a function that restores the methods that are still ours.
+    The owner of a method may also be a module. Returns a function that restores the methods that
+    are still ours.
     """
 
     def hooked(original: Any, hook: _Hook) -> Any:
         @functools.wraps(original)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def method(*args: Any, **kwargs: Any) -> Any:
             if not after:
-                hook(self)
-            result = original(self, *args, **kwargs)
+                hook(*args, **kwargs)
+            result = original(*args, **kwargs)
             if after:
-                hook(self)
+                hook(*args, **kwargs)
             return result
 
-        return do_not_convert(method) if after else method
+        return do_not_convert(method)
 
     replaced = []
     for cls, name, hook in hooks:
@@ -215,56 +317,3 @@ def _add_hooks(hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False) -> 
                 setattr(cls, name, original)
 
     return undo
-
-
-_ATTRIBUTES = {
-    # The attribute in Keras, and the one in `tf.compat.v1.train`. The public one of the learning
-    # rate calls a schedule.
-    "learning_rate": ("_learning_rate", "learning_rate", "_lr"),
-    "momentum": ("momentum", "_momentum"),
-    "nesterov": ("nesterov", "_use_nesterov"),
-    "beta_1": ("beta_1", "_beta1"),
-    "beta_2": ("beta_2", "_beta2"),
-    "rho": ("rho", "_rho", "_decay"),
-    "epsilon": ("epsilon", "_epsilon"),
-    "initial_accumulator_value": ("initial_accumulator_value", "_initial_accumulator_value"),
-}
-_OPTIONS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
-"""Those of Keras that are None, 0 or not there if they are not used."""
-
-
-def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
-    """Returns the current settings of an optimizer that are plain numbers; no schedules.
-
-    The value is None if an option is not used. Settings whose value cannot be read, such as the
-    placeholders of a graph, are left out.
-    """
-    found: Dict[str, Optional[Union[bool, float]]] = {}
-    options = _OPTIONS if keras_family(optimizer) is not None else ()
-    with tf.init_scope():
-        for name in (*_ATTRIBUTES, *options):
-            # A user's property or a variable without a value raises any error.
-            with contextlib.suppress(Exception):
-                values = (_attribute(optimizer, each) for each in _ATTRIBUTES.get(name, [name]))
-                value = next((each for each in values if each is not None), None)
-                is_unused = name in options and not value
-                number = None if is_unused else _number(value)
-                if is_unused or number is not None:
-                    found[name] = number
-    return found
-
-
-def _attribute(optimizer: Any, name: str) -> Any:
-    # `OptimizerV2` creates the variables of its settings where one is read as an attribute; their
-    # place in a checkpoint would not be that of an unrecorded run.
-    hyper = vars(optimizer).get("_hyper", {})
-    return hyper[name] if name in hyper else getattr(optimizer, name, None)
-
-
-def _number(value: Any) -> Optional[Union[bool, float]]:
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    if isinstance(value, bool):
-        return value
-    is_number = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
-    return float(value) if is_number else None

@@ -1,18 +1,15 @@
-"""The settings of inner optimizers: how they are read, and what `compare` says of them."""
+"""The settings of inner optimizers: how they are read."""
 
 import pytest
 import tensorflow as tf
-from simulated import Run, record
 from test_record_keras import in_eager_mode
 
-from tf_lossscale._compare.comparing import Conditions, Verdict, compare
-from tf_lossscale._versions.watching import settings_of
+from tf_lossscale._versions.settings import settings_of
 
 __all__ = ["in_eager_mode"]
 
 tf1 = tf.compat.v1
 UNUSED = dict.fromkeys(("clipnorm", "clipvalue", "global_clipnorm", "weight_decay"))
-ROUNDS = Run(steps=300, initial_scale=8.0, growth_steps=10_000, rounding=1e-4)
 
 
 def test_settings_of_tensorflow_1_optimizers():
@@ -66,54 +63,3 @@ def test_what_cannot_be_read_is_left_out():
         momentum = "much"
 
     assert settings_of(Broken()) == {}
-
-
-def pair(old, new, **changed):
-    one, other = record(ROUNDS), record(Run(**{**vars(ROUNDS), "rounding": 0.0, **changed}))
-    one.settings, other.settings = old, new
-    return compare(one, other)
-
-
-def test_settings_that_differ_are_never_the_same():
-    # Adam hardly changes where each gradient is clipped: no number shows that.
-    found = pair({"clipnorm": None, "beta_1": 0.9}, {"clipnorm": 0.5, "beta_1": 0.9})
-    assert found.verdict is Verdict.UNDECIDED
-    assert found.sentence.startswith(
-        "Not shown to be the same: the inner optimizers have clipnorm none and 0.5. Apart from "
-        "that: Same: 300 steps"
-    )
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({"learning_rate": 0.1}, {"learning_rate": 0.10000000149}),  # in float32
-        ({"momentum": 0.9}, {}),
-        ({"clipnorm": None}, {"clipnorm": None}),
-    ],
-)
-def test_settings_that_are_equal_or_unknown_say_nothing(old, new):
-    assert pair(old, new).verdict is Verdict.SAME
-
-
-def test_equal_bits_are_the_same_whatever_the_settings_are():
-    # Such as a limit of norms that no gradient reaches.
-    one, other = record(ROUNDS), record(ROUNDS)
-    one.settings, other.settings = {"clipnorm": None}, {"clipnorm": 100.0}
-    found = compare(one, other)
-    assert found.verdict is Verdict.IDENTICAL
-    assert "settings of the inner optimizers differ: clipnorm none and 100" in found.evidence
-
-
-def test_settings_that_differ_are_the_cause_of_what_follows_them():
-    rates = {"learning_rate": 0.02}, {"learning_rate": 0.024}
-    found = pair(*rates, rate=0.024)
-    assert found.verdict is Verdict.DIFFERENT
-    assert "cause: the inner optimizers have learning_rate 0.02 and 0.024." in found.sentence
-    one, other = record(ROUNDS), record(ROUNDS)
-    other.loss[7] *= 1 + 1e-6
-    one.settings, other.settings = rates
-    found = compare(one, other, Conditions(are_equal=True))
-    assert "(by 1e-06); cause: the inner optimizers have learning_rate 0.02" in found.sentence
-    # Not of what precedes the first update.
-    assert "learning_rate" not in pair(*rates, data=2).sentence

@@ -55,8 +55,8 @@ def test_the_end_of_a_truncated_file_is_noted(right, tmp_path, capsys, compress)
     other.write_bytes(compress(content(right))[:-60])
     assert main([right, str(other)]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("note: ")
-    assert "Not shown to be the same: the new run ends" in out
+    assert out.startswith("Not shown to be the same: the new run ends")
+    assert "\nnote: " in out
 
 
 def test_a_damaged_gzip_file_is_refused(right, tmp_path, capsys):
