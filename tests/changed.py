@@ -32,7 +32,7 @@ ALWAYS = ("tests/claims", "tests/package")
 
 RECORDS = tuple(
     f"tests/shim/recording/test_{name}.py"
-    for name in ("collected_runs", "compare", "parting", "reading", "scale_rules")
+    for name in ("collected_runs", "compare", "reading", "scale_rules", "show")
 )
 TESTS: Dict[str, Tuple[str, ...]] = {
     "tf_lossscale/_process.py": ("tests/codemods/cli", "tests/shim/cli/test_failing_output.py"),

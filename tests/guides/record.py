@@ -17,10 +17,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "claims"))
 from follow_guide import ROOT, Follower, steps_of
 
 WRITTEN = {
-    "guide-tf1": ["1.15.jsonl", "start", "run"],
-    "guide-keras": ["2.8.jsonl", "2.8-fit.jsonl", "start.h5", "trained.h5"],
+    "guide-tf1": ["1.15*.jsonl", "start", "run"],
+    "guide-keras": ["2.8*.jsonl", "start.h5", "trained.h5"],
 }
-"""The files that the later steps read."""
+"""The files that the later steps read, as patterns."""
 
 
 def record(name: str) -> None:
@@ -38,8 +38,9 @@ def record(name: str) -> None:
         with gzip.GzipFile(str(target), "wb", mtime=0) as file, tarfile.open(
             fileobj=file, mode="w"
         ) as archive:
-            for each in WRITTEN[name]:
-                archive.add(str(example / each), each, filter=_without_owner)
+            for pattern in WRITTEN[name]:
+                for path in sorted(example.glob(pattern)):
+                    archive.add(str(path), path.name, filter=_without_owner)
 
 
 def _without_owner(member: tarfile.TarInfo) -> "tarfile.TarInfo | None":

@@ -4,43 +4,26 @@ import argparse
 import json
 import os
 import sys
-from typing import List, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
-from tf_lossscale._compare import comparing
-from tf_lossscale._compare.comparing import Comparison, Conditions, Verdict
+from tf_lossscale._compare import rendering
+from tf_lossscale._compare.comparing import compare, equal_conditions, why_other_program
+from tf_lossscale._compare.judgements import Comparison, Verdict
 from tf_lossscale._compare.page import page
+from tf_lossscale._compare.runs import Again, Conditions
 from tf_lossscale._process import ArgumentParser
+from tf_lossscale._records.disturbed import paths_of
+from tf_lossscale._records.format import names_of_changes, printable
 from tf_lossscale._records.output import write
 from tf_lossscale._records.reading import Record, RecordError, read_record
+from tf_lossscale._records.summary import LONGEST, shortened
 
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
-    parser = ArgumentParser(
-        prog=f"{prog} compare",
-        description="Compares two recorded runs: whether the new one did what the old one did.",
-        epilog="exit status: 0 the runs are the same or alike, 1 they are different or not shown "
-        "to be the same\n(cut off, too short, too far apart), 2 they cannot be compared.\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("old", metavar="OLD", help="record of the run that is right")
-    parser.add_argument("new", metavar="NEW", help="record of the run to judge")
-    parser.add_argument(
-        "--baseline",
-        metavar="OLD2",
-        help="record of a second run of the old program: shows whether it is equal to itself; "
-        "twice what varies between OLD and OLD2 counts as equal",
-    )
-    parser.add_argument(
-        "--loss-tolerance",
-        type=_positive,
-        metavar="X",
-        default=0.0,
-        help="relative difference up to which losses count as equal",
-    )
-    parser.add_argument("--html", metavar="FILE", help="write a page with charts of both runs")
-    parser.add_argument("--json", metavar="FILE", help="write the result as JSON")
+    """Runs the command; returns the exit status."""
+    parser = _parser(prog)
     options = parser.parse_args(argv)
-    if "" in vars(options).values():
+    if "" in (options.old, options.new, options.html, options.json, *options.baseline):
         parser.error("the name of a file is empty")
     results = options.html, options.json
     if None not in results and len(set(map(os.path.abspath, results))) == 1:
@@ -54,61 +37,140 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     return 2
 
 
+def _parser(prog: str) -> ArgumentParser:
+    parser = ArgumentParser(
+        prog=f"{prog} compare",
+        description="Compares two recorded runs: whether the new one did what the old one did. How "
+        "much rounding matters to the program is measured by the disturbed runs beside OLD, which "
+        "`record --disturb` makes.",
+        epilog="exit status: 0 the runs are the same or alike, 1 they are different or not shown "
+        "to be the same\n(cut off, too short, nothing to measure by), 2 they cannot be compared.\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("old", metavar="OLD", help="record of the run that is right")
+    parser.add_argument("new", metavar="NEW", help="record of the run to judge")
+    parser.add_argument(
+        "--baseline",
+        metavar="OLD2",
+        action="append",
+        default=[],
+        help="record of another run of the old program, such as with another number of threads; "
+        "repeatable. It counts as a disturbed run",
+    )
+    parser.add_argument(
+        "--loss-tolerance",
+        type=_positive,
+        metavar="X",
+        default=0.0,
+        help="relative difference up to which losses count as equal",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page with charts of both runs")
+    parser.add_argument("--json", metavar="FILE", help="write the result as JSON")
+    return parser
+
+
+class _Records(NamedTuple):
+    """All records of a comparison; `notes` are about files that are not used."""
+
+    old: Record
+    new: Record
+    again: List[Record]
+    notes: List[str]
+
+    @property
+    def paths(self) -> List[str]:
+        return [record.path for record in (self.old, self.new, *self.again)]
+
+
+def _read(options: argparse.Namespace) -> _Records:
+    old, new = read_record(options.old), read_record(options.new)
+    notes = [note for record in (old, new) for note in record.notes]
+    again = []
+    for path in options.baseline:
+        if os.path.samefile(path, options.new):
+            raise RecordError(
+                "--baseline is the record of the new run; record the old program again."
+            )
+        record = read_record(path)
+        if len(record.optimizers) != len(old.optimizers):
+            raise RecordError(_other_number(old, record, "baseline"))
+        again.append(record)
+    for path in paths_of(options.old):
+        reason = _why_not_used(path, old, again)
+        if reason:
+            notes.append(f"{printable(path, 200)} is not used: {reason}.")
+    return _Records(old, new, again, notes)
+
+
+def _why_not_used(path: str, old: Record, again: List[Record]) -> str:
+    """Adds the disturbed run in a file to `again`; returns why if it is not one of OLD."""
+    try:
+        record = read_record(path)
+    except RecordError as error:
+        return str(error).rstrip(".")
+    disturbed = record.header.disturbed
+    if disturbed is None or disturbed.record != (old.header.id or ""):
+        return "it was not made with this record"
+    if len(record.optimizers) != len(old.optimizers):
+        return "it has another number of optimizers"
+    for mine, theirs in zip(old.optimizers, record.optimizers):
+        reasons = list(why_other_program(mine, _again(record, theirs)))
+        if reasons:
+            reason = rendering.phrase(reasons[0])
+            return f"it is no run of the same program from the same start: {reason}"
+    again.append(record)
+    return ""
+
+
+def _again(record: Record, run: Any) -> Again:
+    disturbed = record.header.disturbed
+    return Again(run, disturbed is not None and disturbed.scale != 1.0)
+
+
+def _other_number(old: Record, other: Record, name: str) -> str:
+    return (
+        f"The runs cannot be compared: the old one has {len(old.optimizers)} loss-scale "
+        f"optimizers, and the {name} one has {len(other.optimizers)}."
+    )
+
+
 def _run(options: argparse.Namespace) -> int:
-    paths = [each for each in (options.old, options.new, options.baseline) if each]
-    records = [read_record(each) for each in paths]
-    old, new = records[:2]
-    if options.baseline and os.path.samefile(options.baseline, options.new):
-        raise RecordError("--baseline is the record of the new run; record the old program again.")
+    records = _read(options)
+    old, new = records.old, records.new
+    if len(new.optimizers) != len(old.optimizers):
+        raise RecordError(_other_number(old, new, "new"))
     found = _compare(records, options.loss_tolerance)
     titles = [f"Optimizer {i} ({each.cls})" for i, each in enumerate(old.optimizers)]
-    ordered = sorted(enumerate(found), key=lambda each: _rank(each[1]))
-    summary = _summary(found, titles, ordered[0][0])
+    ordered = sorted(enumerate(found), key=lambda pair: _rank(pair[1]))
+    first_line = _first_line(records, found, titles, ordered[0][0])
     if options.json:
-        values = {
-            "old": old.path,
-            "new": new.path,
-            "optimizers": [
-                {
-                    "optimizer": number,
-                    "verdict": each.verdict.value[0],
-                    "sentence": each.sentence,
-                    "evidence": each.evidence,
-                    "step": each.step,
-                    "table": each.table(),
-                }
-                for number, each in enumerate(found)
-            ],
-        }
-        write(options.json, json.dumps(values, indent=1) + "\n", paths)
+        values = json.dumps(_as_json(records, found), indent=1, allow_nan=False)
+        write(options.json, values + "\n", records.paths)
     if options.html:
         charts = [(titles[number], each) for number, each in ordered]
-        write(options.html, page(charts, old.path, new.path, summary), paths)
-    for note in [each for record in records for each in record.notes]:
+        content = page(charts, old.path, new.path, first_line)
+        write(options.html, content, records.paths)
+    print(first_line)
+    for note in records.notes:
         print(f"note: {note}")
-    if summary:
-        print(summary)
     for number, each in ordered:
-        if summary:
-            print(f"\n{titles[number]}:")
+        if len(found) > 1:
+            print(f"\n{titles[number]}:\n{rendering.sentence(each)}")
+        advice = rendering.advice(each)
+        if advice:
+            print(f"next: {advice}")
         print(_text(each))
     return max(each.verdict.status for each in found)
 
 
-def _compare(records: List[Record], loss_tolerance: float) -> List[Comparison]:
-    old, new = records[:2]
-    for other, name in zip(records[1:], ("new", "baseline")):
-        if len(other.optimizers) != len(old.optimizers):
-            raise RecordError(
-                f"The runs cannot be compared: the old one has {len(old.optimizers)} loss-scale "
-                f"optimizers, and the {name} one has {len(other.optimizers)}."
-            )
-    are_equal = comparing.equal_conditions(old.header, new.header)
+def _compare(records: _Records, loss_tolerance: float) -> List[Comparison]:
+    old, new = records.old, records.new
+    are_equal = equal_conditions(old.header, new.header)
     found = []
-    for mine, theirs, *again in zip(*(each.optimizers for each in records)):
-        baseline = again[0] if again else None
-        conditions = Conditions(are_equal, baseline, loss_tolerance, (old.ended, new.ended))
-        found.append(comparing.compare(mine, theirs, conditions))
+    for number, (mine, theirs) in enumerate(zip(old.optimizers, new.optimizers)):
+        again = [_again(record, record.optimizers[number]) for record in records.again]
+        ended = (old.ended, new.ended)
+        found.append(compare(mine, theirs, Conditions(are_equal, again, loss_tolerance, ended)))
     return found
 
 
@@ -118,9 +180,19 @@ def _rank(comparison: Comparison) -> Tuple[int, float]:
     return place, float("inf") if comparison.step is None else comparison.step
 
 
+def _first_line(records: _Records, found: List[Comparison], titles: List[str], first: int) -> str:
+    """Returns the verdict, with the names that the shim had put under `tensorflow` in a run."""
+    names = []
+    for which, record in (("old", records.old), ("new", records.new)):
+        changes = names_of_changes(record.header)
+        if changes:
+            names.append(f"The {which} run had {changes}.")
+    text = rendering.sentence(found[0]) if len(found) == 1 else _summary(found, titles, first)
+    ending = shortened(" ".join(["", *names]), LONGEST // 2)
+    return shortened(text, LONGEST - len(ending)) + ending
+
+
 def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
-    if len(found) == 1:
-        return ""
     names = [each.verdict.value[0] for each in found]
     counts = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     text = f"{len(found)} optimizers: {counts}."
@@ -131,9 +203,35 @@ def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
     return text
 
 
+def _as_json(records: _Records, found: List[Comparison]) -> Dict[str, Any]:
+    headers = {"old": records.old.header, "new": records.new.header}
+    return {
+        "version": 2,
+        "old": records.old.path,
+        "new": records.new.path,
+        "again": [record.path for record in records.again],
+        "supplied": {name: header.supplied or [] for name, header in headers.items()},
+        "replaced": {name: header.replaced or [] for name, header in headers.items()},
+        "notes": records.notes,
+        "optimizers": [
+            {
+                "optimizer": number,
+                "verdict": each.verdict.value[0],
+                "sentence": rendering.sentence(each),
+                "next": rendering.advice(each) or None,
+                "judgements": [rendering.as_json(judgement) for judgement in each.judgements],
+                "evidence": rendering.evidence(each),
+                "step": each.step,
+                "table": rendering.table(each),
+            }
+            for number, each in enumerate(found)
+        ],
+    }
+
+
 def _text(comparison: Comparison) -> str:
-    lines = [comparison.sentence, *(f"  - {each}" for each in comparison.evidence)]
-    rows = comparison.table()
+    lines = [f"  - {reason}" for reason in rendering.evidence(comparison)]
+    rows = rendering.table(comparison)
     if rows:
         lines.append("")
         widths = [max(map(len, column)) for column in zip(*rows)]

@@ -1,83 +1,54 @@
-"""Two runs side by side: their common steps, by how much they differ, and what can follow."""
+"""Two runs side by side, with the disturbed runs of the old program: their common steps."""
 
 import dataclasses
-import enum
 import math
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._records.format import COLUMNS, OptimizerRecord, Setting
+from tf_lossscale._compare.limits import LEAST_LOSS
+from tf_lossscale._records.format import OptimizerRecord
 
-_QUIET = 1e-5
-"""A smaller difference of losses is taken for this one."""
-_SETTINGS = 4
-"""Of longer lists, the first so many settings are named."""
-_EQUAL_SETTING = 1e-6
-"""Keras stores the learning rate in float32."""
 _AROUND = 4
-_SHOWN = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm", "norm"))
+"""How many steps the table shows before and after one."""
+_SHOWN = (("loss", "loss"), ("scale", "scales"), ("state", "finite"), ("norm", "norm"))
+_CLIPPED, _CLIPPED_STEPS = 2e-5, 4
+"""The largest norm is a limit if so many are equal to it, up to this."""
+Values = List[Optional[float]]
 
 
-class Verdict(enum.Enum):
-    """The result of a comparison; the value is its name and the exit status."""
+class Again(NamedTuple):
+    """Another run of the old program."""
 
-    IDENTICAL = ("identical", 0)
-    SAME = ("same", 0)
-    ALIKE = ("alike", 0)
-    DIFFERENT = ("different", 1)
-    UNDECIDED = ("not shown to be the same", 1)
-    NOT_COMPARABLE = ("cannot be compared", 2)
-
-    @property
-    def status(self) -> int:
-        return self.value[1]
-
-
-@dataclasses.dataclass
-class Comparison:
-    """The result for one optimizer: a sentence, and the reasons for it, a phrase each.
-
-    `step` is the first one in which the runs diverge or differ. `runs` is None if they cannot be
-    compared.
-    """
-
-    verdict: Verdict
-    sentence: str
-    step: Optional[int] = None
-    evidence: List[str] = dataclasses.field(default_factory=list)
-    runs: Optional["Runs"] = None
-
-    def table(self) -> List[List[str]]:
-        return [] if self.runs is None or self.step is None else self.runs.around(self.step)
+    run: OptimizerRecord
+    has_other_scale: bool = False  # whether its loss scale was disturbed, too
 
 
 @dataclasses.dataclass
 class Conditions:
-    """How the runs of a comparison were made; `baseline` is a second run of the old program."""
+    """How the runs of a comparison were made.
+
+    Attributes:
+      are_equal: whether equal programs give equal bits.
+      again: other runs of the old program.
+      loss_tolerance: the relative difference up to which losses are equal.
+      ended: for each run, whether it ended by itself.
+    """
 
     are_equal: bool = False
-    """Whether equal programs give equal bits."""
-    baseline: Optional[OptimizerRecord] = None
+    again: Sequence[Again] = ()
     loss_tolerance: float = 0.0
-    """The relative error up to which losses are equal."""
     ended: Tuple[bool, bool] = (True, True)
-    """For each run, whether it ended by itself."""
 
 
 class Runs:
-    """Two runs of one optimizer.
+    """Two runs of one optimizer, of which the old one is right.
 
     Attributes:
-      again: the first run and a second one of its program; None without a baseline.
-      pairs: for each common step, its position in the columns of each run.
-      part: the position in `pairs` of the first step that only one run skips; the length of
-        `pairs` if there is none. The loss of that step still comes from weights that agree.
-      updated: the position of the first step that both runs apply, or of the one where they part.
-      loss: by how much the losses differ; those differences that are allowed are zero.
-      norm: the same for the gradient norms.
-      noise: the largest difference of the losses before an update.
-      settings: how those of the inner optimizers differ, where both are known.
-      declared: the same as a cause.
-      evidence: the reasons for a verdict, a phrase each.
+      both: their names and records.
+      steps: the numbers of their common steps.
+      again: other runs of the old program, which measure how much it varies.
+      part: the position in `steps` of the first one that only one run skips; the length of `steps`
+        if there is none.
+      updated: the position of the first step that a run applies.
     """
 
     def __init__(
@@ -86,123 +57,164 @@ class Runs:
         self.old, self.new = old, new
         self.both = [("old", old), ("new", new)]
         self.conditions = conditions or Conditions()
-        baseline = self.conditions.baseline
-        self.again = None if baseline is None else Runs(old, baseline)
-        places = {step: index for index, step in enumerate(new.steps)}
-        self.pairs = [(i, places[step]) for i, step in enumerate(old.steps) if step in places]
-        count = len(self.pairs)
-        flags = enumerate(self.column("finite"))
-        self.part = next((i for i, (a, b) in flags if None not in (a, b) and a != b), count)
-        self.updated = next((i for i in range(self.part) if self.is_updated(i)), self.part)
-        self.loss = self._not_allowed("loss", self.conditions.loss_tolerance)
-        self.norm = self._not_allowed("norm", 0.0)
-        self.noise = max(largest(self.loss[: self.updated + 1])[0], _QUIET)
-        differing = (
-            f"{name} {_text(value)} and {_text(new.settings[name])}"
-            for name, value in old.settings.items()
-            if name in new.settings and not _are_equal(value, new.settings[name])
-        )
-        self.settings = ", ".join([*differing][:_SETTINGS])
-        self.declared = self.settings and f"cause: the inner optimizers have {self.settings}"
-        self.evidence: List[str] = []
+        others = set(new.steps)
+        self.steps = [step for step in old.steps if step in others]
+        self._aligned: Dict[Tuple[int, str], List[Any]] = {}
+        self.again = self._that_measure()
+        self.part = self.parting(old, new)
+        updates = (i for i in range(self.part) if self._is_updated(i))
+        self.updated = next(updates, self.part)
 
-    def finding(self, verdict: Verdict, sentence: str, step: Optional[int] = None) -> Comparison:
-        return Comparison(verdict, sentence, step, self.evidence, self)
-
-    def different(self, text: str, step: int) -> Comparison:
-        return self.finding(Verdict.DIFFERENT, f"Different: {text}.", step)
-
-    def step(self, index: int) -> int:
-        """Returns the number of a common step."""
-        return self.old.steps[self.pairs[index][0]]
-
-    def column(self, name: str, first: int = 0, end: Optional[int] = None) -> List[Tuple[Any, Any]]:
-        """Returns the values of both runs in the common steps from `first` up to `end`."""
-        old, new = getattr(self.old, name), getattr(self.new, name)
-        return [(old[i], new[j]) for i, j in self.pairs[first:end]]
-
-    def at(self, name: str, index: int) -> Tuple[Any, Any]:
-        return self.column(name, index, index + 1)[0]
-
-    def is_updated(self, index: int) -> bool:
-        """Returns whether a run is known to apply a common step."""
-        return True in (*self.at("applied", index), *self.at("finite", index))
-
-    def first_unequal(self) -> Optional[int]:
-        """Returns the position of the first step with a number that is not equal to the bit."""
-        names = [each.name for each in COLUMNS if each.name != "bad"]
-        rows = enumerate(zip(*map(self.column, names)))
-        return next((i for i, pairs in rows if any(difference(*pair) for pair in pairs)), None)
-
-    def differences(self, name: str) -> List[Optional[float]]:
-        """Returns the relative differences in the common steps.
-
-        Losses are divided by a tenth of the first loss at least: what remains of a loss of nearly
-        zero varies much between correct runs. A norm that is not finite says nothing.
-        """
-        least = abs(next(iter(finite(self.old.loss)), 0.0)) / 10 if name == "loss" else 0.0
-        found = [difference(one, other, least) for one, other in self.column(name)]
-        return [None if name == "norm" and each == math.inf else each for each in found]
-
-    def _not_allowed(self, name: str, allowed: float) -> List[Optional[float]]:
-        """Returns the differences; zero for those of at most `allowed`.
-
-        Twice what varied until there between runs of the old program is allowed, too.
-        """
-        again = zip(self.again.pairs, getattr(self.again, name)) if self.again else ()
-        varying = {place: each for (place, _), each in again}
+    def _that_measure(self) -> List[Again]:
+        """Returns the other runs of the old program, without those that are equal to another."""
+        seen = [(self.old.loss, self.old.norm)]
         found = []
-        for error, (place, _) in zip(self.differences(name), self.pairs):
-            allowed = max(allowed, 2 * abs(varying.get(place) or 0.0))
-            found.append(0.0 if error is not None and abs(error) <= allowed else error)
+        for again in self.conditions.again:
+            numbers = again.run.loss, again.run.norm
+            if numbers not in seen:
+                seen.append(numbers)
+                found.append(again)
         return found
 
+    def column(self, run: OptimizerRecord, name: str) -> List[Any]:
+        """Returns the values of a run in the common steps; None where it lacks the step."""
+        key = (id(run), name)
+        if key not in self._aligned:
+            values = getattr(run, name)
+            if run.steps != self.steps:
+                known = dict(zip(run.steps, values))
+                values = [known.get(step) for step in self.steps]
+            self._aligned[key] = values
+        return self._aligned[key]
+
+    def pairs(self, name: str) -> List[Tuple[Any, Any]]:
+        """Returns the values of both runs in the common steps."""
+        return list(zip(self.column(self.old, name), self.column(self.new, name)))
+
+    def at(self, name: str, index: int) -> Tuple[Any, Any]:
+        return self.column(self.old, name)[index], self.column(self.new, name)[index]
+
+    def parting(self, one: OptimizerRecord, other: OptimizerRecord) -> int:
+        """Returns the position of the first step that only one of two runs skips."""
+        flags = zip(self.column(one, "finite"), self.column(other, "finite"))
+        parting = (i for i, (a, b) in enumerate(flags) if None not in (a, b) and a is not b)
+        return next(parting, len(self.steps))
+
+    @property
+    def has_other_scale(self) -> bool:
+        """Whether a run of the old program has another loss scale, so that it skips other steps."""
+        return any(again.has_other_scale for again in self.again)
+
+    def _is_updated(self, index: int) -> bool:
+        return True in (*self.at("applied", index), *self.at("finite", index))
+
+    @property
+    def knows_clipping(self) -> bool:
+        """Whether all runs have the norms of the gradients before the program changes them."""
+        everyone = (self.old, self.new, *(again.run for again in self.again))
+        if len({run.unscaled_by for run in everyone}) > 1:
+            return False  # one program has changed them before they were seen
+        return all(has_any(self.column(run, "unscaled_norm")) for run in everyone)
+
+    def values(self, metric: str, run: OptimizerRecord) -> Values:
+        """Returns a metric of a run in the common steps.
+
+        `loss`; `norm`, the gradient norm before the program changes the gradients; and `kept`, the
+        part of it that is left when they are applied, which is 1 without clipping. If it is not
+        known how a program clips, norms that are at a limit are left out: they are all equal, and
+        say nothing about rounding.
+        """
+        if metric == "loss":
+            return self.column(run, "loss")
+        norms = self.column(run, "norm")
+        if self.knows_clipping:
+            unscaled = self.column(run, "unscaled_norm")
+            return unscaled if metric == "norm" else [*map(_kept, norms, unscaled)]
+        limit = clipping_limit(run)
+        if metric == "kept":
+            return [None] * len(norms)
+        return [norm if limit is None or not is_clipped(norm, limit) else None for norm in norms]
+
+    def differences(self, metric: str, one: OptimizerRecord, other: OptimizerRecord) -> Values:
+        """Returns the relative differences of a metric in the common steps.
+
+        Losses are divided by a part of the first loss at least. None where a number is unknown, or
+        a norm is not finite; a loss that is not finite in one run only differs by infinity.
+        """
+        least = 0.0
+        if metric == "loss":
+            losses = self.column(self.old, "loss")
+            first = next((loss for loss in losses if is_finite(loss)), None)
+            least = abs(first or 0.0) * LEAST_LOSS.value
+        sides = zip(self.values(metric, one), self.values(metric, other))
+        found = [difference(a, b, least) for a, b in sides]
+        if metric != "loss":
+            return [None if error == math.inf else error for error in found]
+        tolerance = self.conditions.loss_tolerance
+        return [0.0 if error is not None and error <= tolerance else error for error in found]
+
     def around(self, step: int) -> List[List[str]]:
-        steps = [self.step(index) for index in range(len(self.pairs))]
-        place = next((index for index, each in enumerate(steps) if each >= step), len(steps) - 1)
-        first, end = max(0, place - _AROUND), min(len(steps), place + _AROUND + 1)
+        """Returns a table of the steps around one."""
+        place = next((i for i, each in enumerate(self.steps) if each >= step), len(self.steps) - 1)
+        first, end = max(0, place - _AROUND), min(len(self.steps), place + _AROUND + 1)
         heads = ["step"]
-        columns = [[f"{'> ' if each == step else ''}{each}" for each in steps[first:end]]]
+        columns = [[f"{'> ' if each == step else ''}{each}" for each in self.steps[first:end]]]
         for head, name in _SHOWN:
-            for (which, _), values in zip(self.both, zip(*self.column(name, first, end))):
+            for which, run in self.both:
                 heads.append(f"{head} {which}")
-                columns.append([_cell(each) for each in values])
+                values = self.column(run, name)[first:end]
+                if name == "finite":
+                    columns.append([*map(_state, values, self.column(run, "applied")[first:end])])
+                else:
+                    columns.append([*map(_cell, values)])
         return [heads, *(list(row) for row in zip(*columns))]
 
 
-def _are_equal(one: Setting, other: Setting) -> bool:
-    error = difference(one, other)
-    return one is other if error is None else abs(error) < _EQUAL_SETTING
+def has_any(values: Sequence[Any]) -> bool:
+    return any(value is not None for value in values)
 
 
-def _text(value: Setting) -> str:
-    return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
+def clipping_limit(run: OptimizerRecord) -> Optional[float]:
+    """Returns the norm to which a run clips its gradients; None if no norm shows it."""
+    norms = [norm for norm in run.norm if norm is not None and math.isfinite(norm)]
+    limit = max(norms, default=0.0)
+    reached = sum(is_clipped(norm, limit) for norm in norms)
+    return limit if limit and reached >= _CLIPPED_STEPS else None
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "?"
-    if isinstance(value, bool):
-        return "" if value else "skipped"
-    return f"{value:.6g}"
+def is_clipped(norm: Optional[float], limit: float) -> bool:
+    return norm is not None and norm >= limit * (1 - _CLIPPED)
 
 
-def finite(values: Sequence[Optional[float]]) -> List[float]:
-    return [each for each in values if each is not None and math.isfinite(each)]
+def _kept(applied: Optional[float], unscaled: Optional[float]) -> Optional[float]:
+    return applied / unscaled if applied is not None and unscaled else None
+
+
+def is_finite(value: Optional[float]) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def are_positive(*values: Optional[float]) -> bool:
+    """Returns whether numbers are known, finite and larger than zero."""
+    return all(value is not None and 0 < value < math.inf for value in values)
 
 
 def difference(one: Optional[float], other: Optional[float], least: float = 0.0) -> Optional[float]:
-    """Returns `other` less `one`, relative to the larger or to `least`; None if one is unknown."""
+    """Returns how much two numbers differ, relative to the larger or to `least`."""
     if one is None or other is None:
         return None
     if one == other or (one != one and other != other):
         return 0.0
     if math.isfinite(one) and math.isfinite(other):
-        return (other - one) / max(abs(one), abs(other), least)
+        return abs(other - one) / max(abs(one), abs(other), least)
     return math.inf
 
 
-def largest(differences: Sequence[Optional[float]]) -> Tuple[float, int]:
-    errors = [abs(each or 0.0) for each in differences]
-    error = max(errors, default=0.0)
-    return error, errors.index(error) if error else 0
+def _state(finite: Optional[bool], applied: Optional[bool]) -> str:
+    if applied is False or (applied is None and finite is False):
+        return "skipped"
+    return "not finite" if finite is False else "" if finite or applied else "?"
+
+
+def _cell(value: Optional[float]) -> str:
+    return "?" if value is None else f"{value:.6g}"

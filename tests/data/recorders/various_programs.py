@@ -1,10 +1,12 @@
 """Trains programs of many kinds, correctly or with one deliberate mistake, and records the runs.
 
-    python various_programs.py FOLDER original|shim|keras3 [PROGRAM/MISTAKE ...]
+    python various_programs.py FOLDER original|shim|keras3 [PROGRAM[@DTYPE]/MISTAKE[#DISTURBED] ...]
 
 Without a list, all programs that this version of TensorFlow can train are recorded with all
-mistakes. A record is FOLDER/PROGRAM-MISTAKE.jsonl. Data, their order and the initial weights are
-the same in every version.
+mistakes. The dtype of the computation is float16 unless another one is named. With a number, the
+run is disturbed as `record --disturb` does in the run of this number. A record is
+FOLDER/PROGRAM@DTYPE-MISTAKE#DISTURBED.jsonl. Data, their order and the initial weights are the same
+in every version.
 """
 
 import os
@@ -20,6 +22,9 @@ import tensorflow as tf  # noqa: E402 - after the path is set
 from digits_data import load  # noqa: E402 - likewise
 
 import tf_lossscale as tfls  # noqa: E402 - likewise
+from tf_lossscale._recorder import session  # noqa: E402 - likewise
+from tf_lossscale._records.destination import Destination  # noqa: E402 - likewise
+from tf_lossscale._records.disturbed import SIZES, disturbance  # noqa: E402 - likewise
 
 tf1 = tf.compat.v1
 TF_VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -33,8 +38,11 @@ MISTAKES = (*FIT_MISTAKES, "twice", "scaled", "half", "frozen", "restart", "deca
 """What they are is in `tests/shim/recording/collected_runs.py`."""
 
 
+_dtype = "float16"
+
+
 def half(x: Any) -> Any:
-    return tf.cast(x, tf.float16)
+    return tf.cast(x, _dtype)
 
 
 def logits(x: Any, kernel: Any, bias: Any) -> Any:
@@ -61,7 +69,7 @@ def convolution(w: List[Any], x: Any, labels: Any) -> Any:
 
 
 def gru(w: List[Any], x: Any, labels: Any) -> Any:
-    state = tf.zeros([1, 16], tf.float16) * half(x[:, 0, :1])
+    state = tf.zeros([1, 16], _dtype) * half(x[:, 0, :1])
     for step in range(8):
         both = tf.concat([half(x[:, step]), state], 1)
         reset, keep = tf.split(tf.sigmoid(tf.matmul(both, w[0]) + w[1]), 2, 1)
@@ -71,7 +79,7 @@ def gru(w: List[Any], x: Any, labels: Any) -> Any:
 
 
 def lstm(w: List[Any], x: Any, labels: Any) -> Any:
-    state = cell = tf.zeros([1, 16], tf.float16) * half(x[:, 0, :1])
+    state = cell = tf.zeros([1, 16], _dtype) * half(x[:, 0, :1])
     for step in range(8):
         both = tf.concat([half(x[:, step]), state], 1)
         take, new, keep, out = tf.split(tf.matmul(both, w[0]) + w[1], 4, 1)
@@ -399,10 +407,14 @@ def keras_optimizer(program: Program, mistake: str, implementation: str) -> Any:
         inner = optimizers.Adam(rate, 0.0 if lost else 0.9, 0.9 if other else 0.999, **options)
     else:
         inner = optimizers.RMSprop(rate, 0.99 if other else 0.9, 0.0 if lost else 0.5, **options)
+    initial, period = program.scale[0], growth_steps(program, mistake)
+    if implementation != "shim" and TF_VERSION < (2, 4):
+        space = tf.keras.mixed_precision.experimental
+        scale = tf1.train.experimental.DynamicLossScale(initial, period)
+        return space.LossScaleOptimizer(inner, initial if mistake == "fixed" else scale)
     cls = tfls.keras.mixed_precision.LossScaleOptimizer
     if implementation != "shim":
         cls = tf.keras.mixed_precision.LossScaleOptimizer
-    initial, period = program.scale[0], growth_steps(program, mistake)
     if mistake == "fixed" and not KERAS_3:
         return cls(inner, dynamic=False, initial_scale=initial)
     period = 10**6 if mistake == "fixed" else period
@@ -463,8 +475,10 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
     program = PROGRAMS[name]
     tf.keras.backend.clear_session()
     layers = tf.keras.layers
-    policy = "mixed_float16"
-    if TF_VERSION < (2, 8):
+    policy = _dtype if _dtype == "float32" else "mixed_" + _dtype
+    if TF_VERSION < (2, 4):
+        policy = tf.keras.mixed_precision.experimental.Policy(policy, loss_scale=None)
+    elif TF_VERSION < (2, 8):
         policy = tf.keras.mixed_precision.Policy(policy)
     if program.forward == "words":
         inputs = tf.keras.Input([16], BATCH, dtype="int32")
@@ -523,7 +537,7 @@ def cases(implementation: str) -> Iterator[str]:
         in_graph = program.style in ("contrib", "v1")
         if implementation == "original" and program.style == "contrib" and TF_VERSION >= (2, 0):
             continue
-        if TF_VERSION < (2, 4) and not in_graph:
+        if TF_VERSION < (2, 3) and not in_graph:
             continue
         if KERAS_3 and implementation == "original" and in_graph:
             continue
@@ -540,14 +554,23 @@ def cases(implementation: str) -> Iterator[str]:
 
 def main(folder: str, implementation: str, *chosen: str) -> None:
     """Records the runs that the command line names."""
+    global _dtype
     os.makedirs(folder, exist_ok=True)
     for case in chosen or cases(implementation):
-        name, mistake = case.split("/")
-        tfls.recording.start(os.path.join(folder, f"{name}-{mistake}.jsonl"))
+        run, _, number = case.partition("#")
+        program, mistake = run.split("/")
+        name, _, dtype = program.partition("@")
+        _dtype = dtype or "float16"
+        destination = Destination(os.path.join(folder, case.replace("/", "-") + ".jsonl"), True)
+        destination.hold()
+        disturbed = None
+        if number:
+            disturbed = disturbance(run, int(number), SIZES[_dtype])
+        session.start(destination, disturbed=disturbed)
         try:
             STYLES[PROGRAMS[name].style](name, mistake, implementation)
         finally:
-            tfls.recording.stop()
+            session.stop()
         print(case, flush=True)
 
 

@@ -1,9 +1,10 @@
-"""Packs the records of folders into one file of `tests/data/records`.
+"""Packs the records of a folder into one file of `tests/data/records`.
 
-python collect.py NAME STEPS FOLDER[:PREFIX,...] ...
+python collect.py NAME STEPS FOLDER [MISTAKE,...]
 
-Of each folder, the runs whose names begin so are taken, and of each run the first steps. Losses
-get six digits and norms five, and each column is one list, which makes the file small.
+Of the folder, the runs with these mistakes are taken (`none` if there are none), and of each run
+the first steps. Losses get six digits and norms five, and each column is one list, which makes the
+file small.
 """
 
 import gzip
@@ -14,8 +15,10 @@ from typing import Any, Dict, List
 
 from collected_runs import RECORDS
 
-from tf_lossscale._records.format import COLUMNS, OptimizerRecord
+from tf_lossscale._records.format import COLUMNS, DESCRIPTIONS, OptimizerRecord
 from tf_lossscale._records.reading import read_record
+
+DIGITS = {"norm": 5, "unscaled_norm": 5, "loss": 6}
 
 
 def columns(run: OptimizerRecord, steps: int) -> Dict[str, Any]:
@@ -23,30 +26,40 @@ def columns(run: OptimizerRecord, steps: int) -> Dict[str, Any]:
     found: Dict[str, Any] = {"class": run.cls, "scale": vars(run.scale), "shapes": run.shapes}
     found["initial_weights"] = (run.initial_weights or "")[:12]
     found["settings"] = run.settings
+    found["norms"] = [rounded(norm, 5) for norm in run.norms or []]
+    found.update({name: getattr(run, name) for name in DESCRIPTIONS})
     for column in COLUMNS:
         values: List[Any] = getattr(run, column.name)[:steps]
+        if not any(value is not None for value in values):
+            continue
         if column.name in ("finite", "applied"):
-            found[column.name] = "".join(
-                {True: "1", False: "0", None: "?"}[each] for each in values
-            )
+            flags = {True: "1", False: "0", None: "?"}
+            found[column.name] = "".join(flags[value] for value in values)
         else:
-            digits = {"norm": 5, "loss": 6}.get(column.name, 17)
-            found[column.name] = [
-                float(f"{each:.{digits}g}") if isinstance(each, float) else each for each in values
-            ]
+            digits = DIGITS.get(column.name, 17)
+            found[column.name] = [rounded(value, digits) for value in values]
     return found
 
 
-def main(name: str, steps: str, *folders: str) -> None:
+def rounded(value: Any, digits: int) -> Any:
+    """Returns a number with so many digits."""
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
+def main(name: str, steps: str, folder: str, mistakes: str = "none") -> None:
     """Writes the file."""
     found = {}
-    for each in folders:
-        folder, _, prefixes = each.partition(":")
-        for file in sorted(os.listdir(folder)):
-            if file.startswith(tuple(prefixes.split(","))):
-                record = read_record(os.path.join(folder, file))
-                runs = [columns(run, int(steps)) for run in record.optimizers]
-                found[file[: -len(".jsonl")]] = {"header": vars(record.header), "runs": runs}
+    for file in sorted(os.listdir(folder)):
+        key = file[: -len(".jsonl")]
+        if key.partition("-")[2].partition("#")[0] in mistakes.split(","):
+            record = read_record(os.path.join(folder, file))
+            runs = [columns(run, int(steps)) for run in record.optimizers]
+            disturbed = record.header.disturbed
+            header = {
+                **vars(record.header),
+                "disturbed": None if disturbed is None else disturbed._asdict(),
+            }
+            found[key] = {"header": header, "runs": runs}
     packed = gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 9, mtime=0)
     with open(os.path.join(RECORDS, name + ".json.gz"), "wb") as output:
         output.write(packed)

@@ -1,7 +1,6 @@
 """The recorded runs of `tests/data/records`, correct ones and ones with a mistake, compared.
 
-They are small programs of many kinds (`tests/data/recorders/various_programs.py`), and some of them
-were not looked at while the limits of `compare` were chosen.
+They are small programs of many kinds (`tests/data/recorders/various_programs.py`).
 """
 
 import dataclasses
@@ -9,12 +8,14 @@ import functools
 import gzip
 import json
 import os
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._compare.comparing import Comparison, Conditions, compare, equal_conditions
-from tf_lossscale._compare.runs import Runs
+from tf_lossscale._compare.comparing import compare, equal_conditions
+from tf_lossscale._compare.judgements import Comparison, Verdict
+from tf_lossscale._compare.runs import Again, Conditions
 from tf_lossscale._records.format import (
     COLUMNS,
+    DESCRIPTIONS,
     OptimizerRecord,
     RunHeader,
     ScaleParameters,
@@ -23,8 +24,7 @@ from tf_lossscale._records.format import (
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDS = os.path.join(HERE, "..", "..", "data", "records")
-HELD_OUT = ("v1_noise", "keras_noise", "keras_steps", "fit_wide", "fit_stride")
-VERSIONS = ("1.15", "2.4", "2.8", "2.15", "2.21")
+VERSIONS = ("1.15", "2.3", "2.8", "2.21")
 MISTAKES = {
     "rate": "learning rate 1.1 times as large",
     "momentum": "momentum lost",
@@ -45,9 +45,10 @@ MISTAKES = {
     "restart": "slots lost at step 110",
     "decay": "weight decay lost",
 }
-NEW_COLUMNS = ("bad_count", "unscaled_norm", "rate", "replica_norms")
-OTHER_RUNS = ("weights", "order")
-"""Mistakes that make another correct run where both runs have them."""
+DISTURBED = ("1.15", "2.3", "2.8")
+"""Of these versions, each correct run was recorded five times more, disturbed."""
+ALL, TWO = (1, 2, 3, 4, 5), (1, 2)
+"""The numbers of the disturbed runs: those of `record --disturb 5`, and of `--disturb 2`."""
 
 
 class Program(NamedTuple):
@@ -76,7 +77,10 @@ def header_of(packed: Dict) -> RunHeader:
 def run_of(packed: Dict) -> OptimizerRecord:
     """Returns the run that `collect.py` packed."""
     flags = {"1": True, "0": False, "?": None}
-    shapes = packed["shapes"]
+    shapes, count = packed["shapes"], len(packed["applied"])
+    values = {column.name: packed.get(column.name, [None] * count) for column in COLUMNS}
+    for name in ("finite", "applied"):
+        values[name] = [flags[flag] for flag in values[name]]
     return OptimizerRecord(
         cls=packed["class"],
         scale=ScaleParameters(**packed["scale"]),
@@ -84,49 +88,54 @@ def run_of(packed: Dict) -> OptimizerRecord:
         shapes=shapes,
         initial_weights=packed["initial_weights"] or None,
         settings=packed["settings"],
-        steps=list(range(len(packed["loss"]))),
-        finite=[flags[each] for each in packed["finite"]],
-        applied=[flags[each] for each in packed["applied"]],
-        **{name: packed[name] for name in ("loss", "scales", "norm", "bad")},
-        **{name: [None] * len(packed["loss"]) for name in NEW_COLUMNS},
+        norms=packed["norms"] or None,
+        steps=list(range(count)),
+        **{name: packed[name] for name in DESCRIPTIONS},
+        **values,
     )
 
 
-def some_steps(run: OptimizerRecord, end: int, first: int = 0) -> OptimizerRecord:
-    """Returns the steps of a run up to one, or those between two."""
-    columns = ("steps", *(each.name for each in COLUMNS))
-    found = {name: getattr(run, name)[first:end] for name in columns}
+def some_steps(run: OptimizerRecord, end: int) -> OptimizerRecord:
+    """Returns the steps of a run up to one."""
+    columns = ("steps", *(column.name for column in COLUMNS))
+    found = {name: getattr(run, name)[:end] for name in columns}
     return dataclasses.replace(run, gaps=[], **found)
 
 
-def compared(old: Program, new: Program, baseline: Optional[Program] = None) -> Comparison:
+def compared(old: Program, new: Program, again: Sequence[Program] = ()) -> Comparison:
     """Returns the comparison of the optimizer that differs first."""
+    are_equal = equal_conditions(old.header, new.header)
     found = []
     for number, (mine, theirs) in enumerate(zip(old.runs, new.runs)):
         count = min(len(mine.steps), len(theirs.steps))
-        second = None if baseline is None else baseline.runs[number]
-        conditions = Conditions(equal_conditions(old.header, new.header), second)
-        runs = (some_steps(each, count) for each in (mine, theirs))
-        found.append(compare(*runs, conditions))
-    return max(found, key=lambda each: (each.verdict.value[0] == "different", -(each.step or 0)))
+        others = [
+            Again(some_steps(other.runs[number], count), other.header.disturbed.scale != 1.0)
+            for other in again
+        ]
+        runs = [some_steps(run, count) for run in (mine, theirs)]
+        found.append(compare(*runs, Conditions(are_equal, others)))
+    return max(found, key=lambda result: (result.verdict is Verdict.DIFFERENT, -(result.step or 0)))
 
 
 def correct(key: str, version: str) -> Optional[Program]:
     """Returns a correct run on a version; None if it is not recorded."""
-    found = collection(f"right-{version}").get(key)
-    if found is None and version == "2.21" and key.split("-")[1] in OTHER_RUNS:
-        found = collection("mistakes-2.21").get(key)
-    return found
+    return collection(f"right-{version}").get(key)
+
+
+def disturbed(name: str, version: str, numbers: Sequence[int]) -> List[Program]:
+    """Returns the disturbed runs of a correct program."""
+    found = collection(f"right-{version}")
+    return [found[f"{name}-none#{number}"] for number in numbers]
 
 
 def correct_pairs() -> List[Tuple[str, str, str]]:
-    """Returns each run that was recorded on two versions, with the versions."""
+    """Returns each program that was recorded on two versions, with the versions."""
     return [
-        (key, old, new)
-        for number, old in enumerate(VERSIONS)
+        (key.partition("-")[0], old, new)
+        for number, old in enumerate(DISTURBED)
         for new in VERSIONS[number + 1 :]
         for key in collection(f"right-{old}")
-        if correct(key, new)
+        if "#" not in key and correct(key, new)
     ]
 
 
@@ -148,27 +157,6 @@ def with_effect(mistake: str) -> Dict[str, Program]:
     return found
 
 
-def reference(key: str) -> Program:
-    """Returns the correct run of a program on the oldest version."""
-    name = key.split("-")[0] + "-none"
-    files = [collection(f"right-{each}") for each in VERSIONS]
-    return next(file[name] for file in files if name in file)
-
-
-def times_the_noise(name: str, program: Program) -> float:
-    """Returns how much larger a mistake makes the mean difference than rounding does."""
-    old, right = reference(name), collection("right-2.21")[name + "-none"]
-    found = []
-    for column in ("loss", "norm"):
-        sizes = []
-        for new in (right, program):
-            count = min(len(run.steps) for run in program.runs)
-            pairs = (
-                Runs(*(some_steps(each, count) for each in both))
-                for both in zip(old.runs, new.runs)
-            )
-            errors = [abs(e) for pair in pairs for e in pair.differences(column) if e is not None]
-            sizes.append(sum(errors) / len(errors) if errors else 0.0)
-        if sizes[0]:
-            found.append(sizes[1] / sizes[0])
-    return max(found)
+def oldest_version(name: str) -> Optional[str]:
+    """Returns the oldest version that a program was recorded on; None if it has no other."""
+    return next((version for version in DISTURBED if correct(f"{name}-none", version)), None)

@@ -30,12 +30,21 @@ class Run:
     weights: int = 1
     data: int = 1
     rounding: float = 0.0
+    kernel: int = 0
+    """What makes rounding another one, as disturbed weights do."""
     clip: Optional[float] = None
     norm_factor: float = 1.0
     norm_by_scale: int = 0
     obeyed: Optional[int] = None
     """The growth steps that the run has, if not those that it declares."""
     known_weights: bool = True
+    disturbed: int = 0
+    """The seed of a small change of the weights, by 2^-11 of each."""
+    scale_factor: float = 1.0
+    """What the initial scale is multiplied by, although the run declares another one."""
+    changes_rate_at: int = 10**9
+    """From this step on, the rate is half as large, which is recorded if `knows_rate`."""
+    knows_rate: bool = True
 
 
 def record(run: Run) -> OptimizerRecord:
@@ -52,8 +61,12 @@ def record(run: Run) -> OptimizerRecord:
     found.initial_weights = f"hash of {run.weights}" if run.known_weights else None
     start = random.Random(run.weights)
     weights = [start.gauss(0, 3) for _ in range(SIZE)]
-    data, noise = random.Random(run.data), random.Random(99)
-    scale, good, bad = run.initial_scale, 0, 0
+    if run.disturbed:
+        change = random.Random(run.disturbed)
+        weights = [weight * (1 + 2.0**-11 * change.gauss(0, 1)) for weight in weights]
+        found.initial_weights = f"hash of {run.weights}, disturbed"
+    data, noise = random.Random(run.data), random.Random(99 + run.kernel + 7 * run.disturbed)
+    scale, good, bad = run.initial_scale * run.scale_factor, 0, 0
     growth_steps = run.obeyed or run.growth_steps
     for step in range(run.steps):
         target = [data.gauss(0, 1) for _ in range(SIZE)]
@@ -62,14 +75,18 @@ def record(run: Run) -> OptimizerRecord:
         gradients = [g * (1 + run.rounding * noise.uniform(-1, 1)) for g in gradients]
         finite = max(map(abs, gradients)) * scale <= LARGEST
         norm = math.sqrt(sum(g * g for g in gradients)) if finite else math.inf
+        shown = norm * run.norm_factor * scale**run.norm_by_scale
+        rate = run.rate * (0.5 if step >= run.changes_rate_at else 1.0)
         found.add(
             step,
             loss=loss,
             scales=scale,
             finite=finite,
             applied=finite,
-            norm=norm * run.norm_factor * scale**run.norm_by_scale,
+            norm=shown if run.clip is None or not finite else min(shown, run.clip),
+            unscaled_norm=shown,
             bad=None if finite else 0,
+            rate=rate if run.knows_rate else None,
         )
         if not finite:
             good, bad = 0, bad + 1
@@ -78,7 +95,7 @@ def record(run: Run) -> OptimizerRecord:
             continue
         if run.clip is not None and norm > run.clip:
             gradients = [g * run.clip / norm for g in gradients]
-        weights = [w - run.rate * g for w, g in zip(weights, gradients)]
+        weights = [w - rate * g for w, g in zip(weights, gradients)]
         good += 1
         if good >= growth_steps:
             scale, good, bad = scale * run.growth_factor, 0, 0

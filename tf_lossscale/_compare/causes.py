@@ -1,0 +1,78 @@
+"""Names the cause of a difference, where the record of the other run denies it."""
+
+from typing import Optional
+
+from tf_lossscale._compare.judgements import Cause
+from tf_lossscale._compare.runs import Runs, are_positive, clipping_limit, difference
+from tf_lossscale._records.format import OptimizerRecord
+
+_EQUAL = 2e-2
+"""The relative error up to which a ratio of norms counts as a power of the loss scale."""
+_WHOLE, _PARTS = 1e-2, 64
+"""How near to a whole number a ratio is, and how large it may be."""
+_ABOVE, _STEPS = 1.01, 4
+"""In so many steps, gradients are larger by this than what is left of them."""
+
+
+def cause_of_first_loss(runs: Runs, index: int) -> Optional[Cause]:
+    """Returns why losses differ that come before an update."""
+    old, new = runs.at("loss", index)
+    if old and new:
+        ratio = abs(new / old)
+        scale = runs.at("scales", index)[0]
+        if scale and scale != 1 and (_near(ratio, scale) or _near(ratio, 1 / scale)):
+            return Cause.SCALED_LOSS
+        if whole(ratio):
+            return Cause.WHOLE_FACTOR
+    has_hashes = runs.old.initial_weights and runs.new.initial_weights
+    return Cause.OTHER_DATA if has_hashes else None
+
+
+def cause_of_ratio(
+    old: Optional[float], new: Optional[float], scale: Optional[float]
+) -> Optional[Cause]:
+    """Returns the cause that the ratio of two gradient norms from equal weights shows."""
+    if old is None or new is None or not are_positive(old, new):
+        return None
+    ratio = new / old
+    if scale and scale != 1:
+        if _near(ratio, scale):
+            return Cause.NOT_UNSCALED
+        if _near(ratio, 1 / scale):
+            return Cause.NOT_SCALED
+        if _near(ratio, scale * scale) or _near(ratio, 1 / scale / scale):
+            return Cause.SCALED_SQUARED
+    return Cause.WHOLE_FACTOR if whole(ratio) else None
+
+
+def who_reduces(runs: Runs) -> Optional[str]:
+    """Returns the name of the run that alone makes its gradients smaller before it applies them.
+
+    That is what clipping and weight decay do. None if the records deny it.
+    """
+    if runs.knows_clipping:
+        reduced = [_reduced_steps(runs, run) for _, run in runs.both]
+        alone = [not reduced[1 - number] and reduced[number] >= _STEPS for number in (0, 1)]
+        return next((name for (name, _), is_so in zip(runs.both, alone) if is_so), None)
+    for number, (name, run) in enumerate(runs.both):
+        limit = clipping_limit(run)
+        pairs = [pair for pair in runs.pairs("norm") if are_positive(*pair)]
+        # The other run has gradients that are larger than the limit, and applies them.
+        if limit and sum(pair[1 - number] > _ABOVE * limit for pair in pairs) >= _STEPS:
+            return name
+    return None
+
+
+def _reduced_steps(runs: Runs, run: OptimizerRecord) -> int:
+    return sum(part is not None and part < 1 / _ABOVE for part in runs.values("kept", run))
+
+
+def _near(ratio: float, factor: float) -> bool:
+    return (difference(ratio, factor) or 0.0) < _EQUAL
+
+
+def whole(ratio: float) -> Optional[int]:
+    """Returns the whole number from 2 on that a ratio or its inverse is; None if it is none."""
+    larger = max(ratio, 1 / ratio) if ratio > 0 else 0.0
+    count = round(larger) if larger < _PARTS + 0.5 else 0
+    return count if count >= 2 and abs(larger - count) < min(_WHOLE, 2e-3 * count) else None

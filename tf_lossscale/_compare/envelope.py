@@ -1,0 +1,252 @@
+"""Judges by a measure: how far the new run is from the old one, against how far rounding carries.
+
+The old program was recorded again with weights that were disturbed as little as another kernel
+would. The distance of two runs is the mean difference of their losses or gradient norms in a window
+of steps. If the new run is much farther from the old one than the disturbed runs are from each
+other, then rounding is not the reason.
+"""
+
+import itertools
+import math
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from tf_lossscale._compare import limits
+from tf_lossscale._compare.causes import who_reduces
+from tf_lossscale._compare.judgements import Cause, Judgement, Kind
+from tf_lossscale._compare.runs import Runs, Values, are_positive
+from tf_lossscale._records.format import OptimizerRecord
+
+METRICS = ("loss", "norm", "kept")
+_SIZE = int(limits.WINDOW.value)
+
+
+class Window(NamedTuple):
+    """The distances in one window of steps.
+
+    `new` is that of the new run from the old one. `largest` and `mean` are of all pairs of runs of
+    the old program, the largest one also of the windows before and after.
+    """
+
+    first: int
+    new: float
+    largest: float
+    mean: float
+
+    @property
+    def ratio(self) -> float:
+        return self.new / self.largest
+
+    @property
+    def ratio_of_mean(self) -> float:
+        return self.new / self.mean
+
+
+class Measure(NamedTuple):
+    """What one metric shows."""
+
+    metric: str
+    windows: List[Window]
+
+    @property
+    def largest(self) -> Window:
+        """The window in which the new run is farthest away."""
+        return max(self.windows, key=lambda window: window.ratio)
+
+    @property
+    def on_average(self) -> float:
+        """The geometric mean of how much farther away the new run is."""
+        logs = [math.log(window.ratio_of_mean) for window in self.windows]
+        return math.exp(min(sum(logs) / len(logs), 100.0))
+
+    @property
+    def would_show(self) -> float:
+        """The relative difference in all windows that would just be more than rounding."""
+        logs = [math.log(window.mean) for window in self.windows]
+        return limits.LEAVES_ON_AVERAGE.value * math.exp(sum(logs) / len(logs))
+
+
+def measures(runs: Runs) -> List[Measure]:
+    """Returns what the metrics show that all records have."""
+    found = []
+    for metric in METRICS:
+        windows = list(_windows(runs, metric))
+        if windows:
+            found.append(Measure(metric, windows))
+    return found
+
+
+def _windows(runs: Runs, metric: str) -> Iterator[Window]:
+    """Yields the windows in which the distance of all runs is known.
+
+    Runs that skip other steps are far apart. Before the new run does, only pairs of runs that do
+    not, either, are like it. Afterwards all pairs count, if some have another loss scale: without
+    those, nothing says how far it may be.
+    """
+    new = _means(runs.differences(metric, runs.old, runs.new))
+    everyone = [runs.old, *(again.run for again in runs.again)]
+    pairs = [_Pair(runs, metric, *pair) for pair in itertools.combinations(everyone, 2)]
+    for index, distance in enumerate(new):
+        parts = (index + 1) * _SIZE > runs.part
+        if parts and not runs.has_other_scale:
+            return
+        alike = [pair for pair in pairs if parts or (index + 1) * _SIZE <= pair.part]
+        here = _known(alike, index, index + 1)
+        near = _known(alike, max(index - 1, 0), index + 2)
+        if distance is not None and here:
+            floor = limits.FLOOR.value
+            mean = max(sum(here) / len(here), floor)
+            yield Window(index * _SIZE, max(distance, floor), max([floor, *near]), mean)
+
+
+class _Pair:
+    """The distances of two runs of the old program, up to the step that only one of them skips."""
+
+    def __init__(
+        self, runs: Runs, metric: str, one: OptimizerRecord, other: OptimizerRecord
+    ) -> None:
+        self.means = _means(runs.differences(metric, one, other))
+        self.part = runs.parting(one, other)
+
+
+def _means(differences: Values) -> Values:
+    """Returns the mean of the known differences in each window."""
+    found: Values = []
+    for first in range(0, len(differences), _SIZE):
+        known = [error for error in differences[first : first + _SIZE] if error is not None]
+        found.append(min(sum(known) / len(known), _FAR) if known else None)
+    return found
+
+
+_FAR = 1e6
+"""The distance of a loss that is not finite from one that is."""
+
+
+def _known(pairs: Sequence[_Pair], first: int, end: int) -> List[float]:
+    return [mean for pair in pairs for mean in pair.means[first:end] if mean is not None]
+
+
+def judge_envelope(runs: Runs) -> Iterator[Judgement]:
+    """Finds that the new run leaves what the runs of the old program vary by, or that it does not.
+
+    Without such runs, nothing is known: then that is what it finds.
+    """
+    if not runs.again:
+        yield _no_baseline(runs)
+        return
+    found = measures(runs)
+    outside = [measure for measure in found if _leaves(runs, measure)]
+    if outside:
+        yield from _leaving(runs, outside)
+        return
+    yield from _skips(runs)
+    yield from _doubts(runs, found)
+    if found:
+        yield _within(runs, found)
+
+
+def largest_ratio(runs: Runs) -> float:
+    """Returns how much farther away the new run may be in a window."""
+    is_few = len(runs.again) < limits.FEW_RUNS.value
+    return (limits.LEAVES_FEW if is_few else limits.LEAVES).value
+
+
+def _leaves(runs: Runs, measure: Measure) -> bool:
+    is_far = measure.largest.ratio > largest_ratio(runs)
+    return is_far or measure.on_average > limits.LEAVES_ON_AVERAGE.value
+
+
+def _leaving(runs: Runs, outside: Sequence[Measure]) -> Iterator[Judgement]:
+    """Yields one judgement for each metric, that of the first window first."""
+    judgements = []
+    for measure in outside:
+        limit = largest_ratio(runs)
+        far = (window for window in measure.windows if window.ratio > limit)
+        window = next(far, None)
+        evidence = {
+            "metric": measure.metric,
+            "ratio": measure.largest.ratio,
+            "on_average": measure.on_average,
+            "again": len(runs.again),
+        }
+        first = measure.windows[0] if window is None else window
+        judgements.append(Judgement(Kind.LEAVES, runs.steps[first.first], evidence))
+    reduces = who_reduces(runs)
+    if reduces is not None:
+        judgements = [_because_of_smaller(judgement, reduces) for judgement in judgements]
+    yield from sorted(judgements, key=lambda judgement: judgement.step or 0)
+
+
+def _because_of_smaller(judgement: Judgement, reduces: str) -> Judgement:
+    evidence = {**judgement.evidence, "reduces": reduces}
+    return Judgement(judgement.kind, judgement.step, evidence, Cause.REDUCED)
+
+
+def _no_baseline(runs: Runs) -> Judgement:
+    found = {}
+    for metric in ("loss", "norm"):
+        errors = runs.differences(metric, runs.old, runs.new)[: runs.part]
+        known = [error for error in errors if error is not None]
+        if known:
+            found[metric] = max(known)
+    step = runs.steps[runs.part] if runs.part < len(runs.steps) else None
+    return Judgement(Kind.NO_BASELINE, step, {"largest": found})
+
+
+def _skips(runs: Runs) -> Iterator[Judgement]:
+    """Finds that the new run skips more or fewer steps than all runs of the old program."""
+    counts = [_skipped(runs, run) for run in (runs.old, *_runs_again(runs))]
+    new = _skipped(runs, runs.new)
+    slack = max(limits.SKIPS_AT_LEAST.value, limits.SKIPS.value * max(counts))
+    if not min(counts) - slack <= new <= max(counts) + slack:
+        step = runs.steps[runs.part] if runs.part < len(runs.steps) else runs.steps[0]
+        evidence = {"new": new, "least": min(counts), "most": max(counts)}
+        yield Judgement(Kind.SKIPS, step, evidence)
+
+
+def _runs_again(runs: Runs) -> List[OptimizerRecord]:
+    return [again.run for again in runs.again]
+
+
+def _skipped(runs: Runs, run: OptimizerRecord) -> int:
+    return sum(finite is False for finite in runs.column(run, "finite"))
+
+
+def _doubts(runs: Runs, found: Sequence[Measure]) -> Iterator[Judgement]:
+    """Finds what hinders the verdict that the runs are the same."""
+    count, parts = len(runs.steps), runs.part < len(runs.steps)
+    step = runs.steps[runs.part] if parts else None
+    if count < limits.FEW.value:
+        yield Judgement(Kind.FEW_STEPS, None, {"steps": count})
+    if parts and not runs.has_other_scale:
+        yield Judgement(Kind.NO_SCALE_RUNS, step)
+    losses = [measure for measure in found if measure.metric == "loss"]
+    shows = min((measure.would_show for measure in losses or found), default=math.inf)
+    if shows > limits.UNSTEADY.value:
+        yield Judgement(Kind.UNSTEADY, None, {"would_show": shows})
+    octaves = _mean_octaves(runs)
+    if abs(octaves) > limits.SCALE_LEVEL.value:
+        yield Judgement(Kind.SCALE_LEVEL, step, {"factor": 2.0**octaves})
+
+
+def _mean_octaves(runs: Runs) -> float:
+    """Returns by how much the mean of log2 of the new scale is larger, after the runs part."""
+    pairs: List[Tuple[float, float]] = [
+        pair for pair in runs.pairs("scales")[runs.part :] if are_positive(*pair)
+    ]
+    differences = [math.log2(new) - math.log2(old) for old, new in pairs]
+    return sum(differences) / len(differences) if differences else 0.0
+
+
+def _within(runs: Runs, found: Sequence[Measure]) -> Judgement:
+    closest = max(found, key=lambda measure: measure.largest.ratio)
+    shown = [measure for measure in found if measure.metric == "loss"] or list(found)
+    step: Optional[int] = runs.steps[runs.part] if runs.part < len(runs.steps) else None
+    evidence = {
+        "ratio": closest.largest.ratio,
+        "on_average": max(measure.on_average for measure in found),
+        "metric": shown[0].metric,
+        "would_show": shown[0].would_show,
+        "again": len(runs.again),
+        "with_scale": sum(again.has_other_scale for again in runs.again),
+    }
+    return Judgement(Kind.WITHIN, step, evidence)

@@ -1,0 +1,380 @@
+"""Turns judgements into sentences, for the text, the JSON and the page alike."""
+
+from typing import Any, Callable, Dict, List, Optional
+
+from tf_lossscale._compare import limits
+from tf_lossscale._compare.facts import first_unequal
+from tf_lossscale._compare.judgements import Cause, Comparison, Judgement, Kind, Verdict
+from tf_lossscale._compare.runs import Runs
+from tf_lossscale._records.format import Setting
+from tf_lossscale._records.summary import Summary, shortened
+
+_LISTED = 4
+"""Of longer lists, the first so many items are named."""
+_Phrase = Callable[[Dict[str, Any]], str]
+_NAMES = {"loss": "losses", "norm": "gradient norms", "kept": "parts that clipping leaves"}
+
+
+def sentence(comparison: Comparison) -> str:
+    """Returns what is found in one sentence, or a few short ones."""
+    first, verdict = comparison.first, comparison.verdict
+    if verdict is Verdict.NOT_COMPARABLE:
+        return shortened(f"The runs cannot be compared: {phrase(first)}.")
+    if verdict is Verdict.DIFFERENT:
+        return shortened(f"Different: {phrase(first)}{_cause(comparison)}.")
+    whole = _sameness(comparison)
+    states = _states(comparison.runs)
+    if verdict is Verdict.UNDECIDED:
+        text = f"Not shown to be the same: {phrase(first)}."
+        parts = [text, states, f"Apart from that: {whole}" if whole else ""]
+        return shortened(" ".join(filter(None, parts)))
+    return shortened(" ".join(filter(None, [whole, states])))
+
+
+def advice(comparison: Comparison) -> str:
+    """Returns what to do next, in one sentence; nothing if the verdict says all."""
+    return _ADVICE.get(comparison.first.kind, "")
+
+
+def evidence(comparison: Comparison) -> List[str]:
+    """Returns the reasons for a verdict, a phrase each."""
+    if comparison.runs is None:
+        return [phrase(judgement) for judgement in comparison.judgements[1:]]
+    runs: Runs = comparison.runs
+    found = [shortened(phrase(judgement)) for judgement in comparison.judgements[1:]]
+    found.append(f"{len(runs.steps)} steps in common")
+    if runs.old.initial_weights and runs.old.initial_weights == runs.new.initial_weights:
+        found.append("equal initial weights")
+    for metric, name in (("loss", "losses"), ("norm", "gradient norms")):
+        known = [bool(_has(runs, run, metric)) for _, run in runs.both]
+        if not all(known):
+            where = f"the {'new' if known[0] else 'old'} record" if any(known) else "either record"
+            found.append(f"there are no {name} in {where}")
+    unequal = first_unequal(runs) if runs.conditions.are_equal else None
+    if unequal is not None:
+        found.append(
+            f"the numbers differ from step {runs.steps[unequal]} on, although equal versions and "
+            "devices usually give equal bits"
+        )
+    for name, run in runs.both:
+        found.append(shortened(f"the {name} run: {Summary.of(run).sentence()}"))
+    return found
+
+
+def table(comparison: Comparison) -> List[List[str]]:
+    """Returns the steps around the one where the runs diverge or differ, as cells of a table."""
+    runs, step = comparison.runs, comparison.step
+    return [] if runs is None or step is None else runs.around(step)
+
+
+def _has(runs: Runs, run: Any, name: str) -> bool:
+    return any(value is not None for value in runs.column(run, name))
+
+
+def phrase(judgement: Judgement) -> str:
+    """Returns a judgement in words, without a full stop."""
+    values = {"step": judgement.step, **judgement.evidence}
+    return _PHRASES[judgement.kind](values)
+
+
+def as_json(judgement: Judgement) -> Dict[str, Any]:
+    """Returns a judgement as JSON values."""
+    return {
+        "kind": judgement.kind.value,
+        "verdict": judgement.verdict.value[0],
+        "step": judgement.step,
+        "evidence": {name: _json(value) for name, value in judgement.evidence.items()},
+        "cause": None if judgement.cause is None else judgement.cause.value,
+        "text": phrase(judgement),
+    }
+
+
+def _json(value: Any) -> Any:
+    """Returns a value of JSON, which has no infinities and no NaN."""
+    if isinstance(value, Judgement):
+        return as_json(value)
+    if isinstance(value, dict):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    is_infinite = isinstance(value, float) and value - value != 0
+    return str(value) if is_infinite else value
+
+
+def _sameness(comparison: Comparison) -> str:
+    """Returns in what the runs are the same, if they are."""
+    found = {judgement.kind: judgement for judgement in comparison.judgements}
+    count = len(comparison.runs.steps)
+    if Kind.BITS in found:
+        return f"Same: {count} steps, bit-identical."
+    if Kind.WITHIN not in found:
+        return ""
+    within = f"{_within(found[Kind.WITHIN].evidence)} would show"
+    step = found[Kind.WITHIN].step
+    if step is not None:
+        return (
+            f"Alike: {count} steps; from step {step} on one run skips steps that the other does "
+            f"not. {within}."
+        )
+    return f"Same: {count} steps, the same steps skipped. {within}."
+
+
+def _within(values: Dict[str, Any]) -> str:
+    return (
+        f"The new run is at most {values['ratio']:.2g} times as far from the old run as "
+        f"{values['again']} disturbed runs are from each other; {_NAMES[values['metric']]} that "
+        f"differ by {_percent(values['would_show'])}"
+    )
+
+
+def _states(runs: Optional[Runs]) -> str:
+    """Returns what is not right in both runs, although they agree in it."""
+    if runs is None:
+        return ""
+    old, new = (Summary.of(run) for _, run in runs.both)
+    parts = []
+    for name, words in (
+        ("skipped", "skipped"),
+        ("applied_not_finite", "applied though not finite"),
+        ("undecided", "not finite"),
+    ):
+        series = getattr(new, name)
+        if series.count:
+            same = getattr(old, name).count == series.count
+            who = "both runs" if same else f"the new run (old: {getattr(old, name).count})"
+            place = series.place(new.last_step)
+            verb = "is" if series.count == 1 else "are"
+            parts.append(f"in {who}, {_of(series.count, new.steps)} {verb} {words}, {place}")
+    if not parts:
+        return ""
+    if new.first_bad is not None:
+        parts[-1] += f", first in {new.name(new.first_bad)}"
+    if new.scale is not None and new.scale <= 1 and new.skipped.count:
+        parts.append(f"the loss scale is {new.scale:g} at the end")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _of(count: int, steps: int) -> str:
+    return f"{count} of {steps} steps"
+
+
+def _cause(comparison: Comparison) -> str:
+    """Returns the cause, or what to look at."""
+    first, runs = comparison.first, comparison.runs
+    if first.cause is not None:
+        return f"; cause: {_CAUSES[first.cause](first.evidence)}"
+    if first.kind not in (Kind.LEAVES, Kind.FIRST_NORM, Kind.FIRST_LOSS, Kind.VARIABLE_NORM):
+        return ""
+    return f"; cause unknown: look at {_look_at(runs, first)}"
+
+
+def _look_at(runs: Runs, first: Judgement) -> str:
+    if first.kind is Kind.FIRST_LOSS:
+        return "the initial weights, the data of this batch, and the forward pass"
+    if first.kind in (Kind.FIRST_NORM, Kind.VARIABLE_NORM):
+        return "clipping, and gradients that are missing (a replica, a part of the batch)"
+    place = 0 if first.step is None else runs.steps.index(first.step)
+    if place - runs.updated < 2 * limits.WINDOW.value:
+        return (
+            "the first updates: learning rate, momentum, betas, decay, clipping, and gradients "
+            "that are missing or added up"
+        )
+    return (
+        "what begins there: a learning-rate schedule, decay, a restart without the optimizer's "
+        "state, the order of the data"
+    )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.2g} %"
+
+
+def _more(items: List[str]) -> str:
+    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return ", ".join(items[:_LISTED]) + more
+
+
+def _setting(value: Setting) -> str:
+    return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
+
+
+def _settings(values: Dict[str, Any]) -> str:
+    return _more(
+        [f"{name} {_setting(old)} and {_setting(new)}" for name, old, new in values["settings"]]
+    )
+
+
+def _cut_off(values: Dict[str, Any]) -> str:
+    cut = "" if values["ended"] else " (no end mark: it was cut off)"
+    if values["end"] < values["last"]:
+        return f"the {values['run']} run ends after step {values['end']} of {values['last']}{cut}"
+    return f"the {values['run']} run ends at step {values['end']}{cut}"
+
+
+def _gap(values: Dict[str, Any]) -> str:
+    more = f", and {values['more']} more gaps" if values["more"] else ""
+    return f"steps {values['step']} to {values['end']} of the {values['run']} run are missing{more}"
+
+
+def _applied(values: Dict[str, Any]) -> str:
+    if values["name"] is None:
+        return f"only the {values['run']} run applies the gradients of step {values['step']}"
+    return (
+        f"in step {values['step']}, the {values['run']} run applies gradients of which that of "
+        f"variable {values['index']} ({values['name']}) is not finite; the other run skips the step"
+    )
+
+
+def _scale_rule(values: Dict[str, Any]) -> str:
+    return (
+        f"the loss scale of the {values['run']} run breaks its update rule at step "
+        f"{values['step']}, with {values['recorded']:g} in place of {values['expected']:g}; cause: "
+        f"{values['parameter']}"
+    )
+
+
+def _leaves(values: Dict[str, Any]) -> str:
+    how = f"{values['ratio']:.3g} times as far from the old run as"
+    if values["ratio"] <= limits.LEAVES.value:
+        how = f"{values['on_average']:.3g} times as far from the old run on average as"
+    return (
+        f"from step {values['step']} on, {_NAMES[values['metric']]} are {how} the old program's "
+        f"{values['again']} disturbed runs are from each other"
+    )
+
+
+def _first_norm(values: Dict[str, Any]) -> str:
+    if values["metric"] == "kept":
+        return (
+            f"at step {values['step']}, before an update, clipping leaves {values['old']:.4g} of "
+            f"the gradient norm in the old run and {values['new']:.4g} in the new one"
+        )
+    return (
+        f"the gradient norms differ at step {values['step']}, before an update "
+        f"({values['old']:.6g} and {values['new']:.6g})"
+    )
+
+
+def _baseline(values: Dict[str, Any]) -> str:
+    return (
+        f"the run {values['number']} of the old program that is to measure rounding is not a run "
+        f"of it: between these two, {phrase(values['reason'])}"
+    )
+
+
+def _no_baseline(values: Dict[str, Any]) -> str:
+    parts = [f"{_NAMES[name]} by {error:.2g}" for name, error in values["largest"].items()]
+    where = ""
+    if values["step"] is not None:
+        where = f" before step {values['step']}, which only one run skips"
+    differ = f" ({' and '.join(parts)} at most{where})" if parts else ""
+    return f"the runs differ{differ}, and how much rounding matters is not measured"
+
+
+_PHRASES: Dict[Kind, _Phrase] = {
+    Kind.OTHER_COUNT: lambda v: f"the old run has {v['old']} variables and the new one {v['new']}",
+    Kind.OTHER_SHAPE: lambda v: (
+        f"variable {v['index']} ({v['old_name']}, {v['new_name']}) has the shape {v['old']} in the "
+        f"old run and {v['new']} in the new one"
+    ),
+    Kind.NO_COMMON_STEP: lambda v: "they have no step in common",
+    Kind.NO_NUMBERS: lambda v: "neither losses nor gradient norms are in both records",
+    Kind.OTHER_BASELINE: _baseline,
+    Kind.WEIGHTS: lambda v: (
+        "the runs start from other initial weights; restore the same checkpoint in both, as equal "
+        "seeds do not give equal weights on every version"
+    ),
+    Kind.SLOTS: lambda v: (
+        f"the inner optimizer of the {v['fresh']} run begins with fresh slots (such as momentum), "
+        "and that of the other run with restored ones"
+    ),
+    Kind.PARAMETERS: lambda v: f"the loss scales are declared with {_more(v['parameters'])}",
+    Kind.SETTINGS: lambda v: f"the inner optimizers have {_settings(v)}",
+    Kind.COMPUTED: lambda v: (
+        f"the gradient of variable {v['index']} ({v['name']}) is computed in {v['old']} in the old "
+        f"run and in {v['new']} in the new one"
+    ),
+    Kind.STEPS: lambda v: f"the old run makes {v['old']} steps and the new one {v['new']}",
+    Kind.RATE: lambda v: (
+        f"the learning rates differ from step {v['step']} on ({v['old']:.6g} and {v['new']:.6g})"
+    ),
+    Kind.SCALE_RULE: _scale_rule,
+    Kind.SCALES_PART: lambda v: (
+        f"the loss scales part at step {v['step']} ({v['old']:g} and {v['new']:g}), and no skip "
+        "explains it"
+    ),
+    Kind.APPLIED: _applied,
+    Kind.FIRST_LOSS: lambda v: (
+        f"the losses differ at step {v['step']}, before an update ({v['old']:.6g} and "
+        f"{v['new']:.6g})"
+    ),
+    Kind.FIRST_NORM: _first_norm,
+    Kind.VARIABLE_NORM: lambda v: (
+        f"in the first step, the gradient norm of variable {v['index']} ({v['name']}) is "
+        f"{v['old']:.4g} in the old run and {v['new']:.4g} in the new one"
+    ),
+    Kind.LEAVES: _leaves,
+    Kind.SKIPS: lambda v: (
+        f"the new run skips {v['new']} steps, and the runs of the old program {v['least']} to "
+        f"{v['most']}"
+    ),
+    Kind.CUT_OFF: _cut_off,
+    Kind.BEGINS_LATER: lambda v: f"the {v['run']} run begins at step {v['step']}",
+    Kind.GAP: _gap,
+    Kind.NUMBERS_MISSING: lambda v: (
+        f"neither losses nor norms from step {v['step']} on are in both records"
+    ),
+    Kind.NO_BASELINE: _no_baseline,
+    Kind.FEW_STEPS: lambda v: f"{v['steps']} steps are too few to compare",
+    Kind.NO_SCALE_RUNS: lambda v: (
+        f"only one run skips step {v['step']}, and no disturbed run has another loss scale"
+    ),
+    Kind.UNSTEADY: lambda v: (
+        "the old program varies so much that a difference of the losses below "
+        f"{_percent(v['would_show'])} would not show"
+    ),
+    Kind.SCALE_LEVEL: lambda v: (
+        f"the loss scale of the new run is {v['factor']:.2g} times as large on average: look at "
+        "the precision of its gradients"
+    ),
+    Kind.BITS: lambda v: "all numbers are equal",
+    Kind.WITHIN: lambda v: f"{_within(v)} would show",
+}
+
+_RECORD = (
+    "record the old program by `tf-lossscale record --disturb 5 FILE SCRIPT`, and compare again: "
+    "its disturbed runs show how far rounding carries it."
+)
+_ADVICE = {
+    Kind.NO_BASELINE: _RECORD,
+    Kind.NO_SCALE_RUNS: _RECORD,
+    Kind.FEW_STEPS: f"record at least {limits.FEW.value:g} steps.",
+    Kind.UNSTEADY: "record both programs in float32, or with dropout off.",
+}
+
+_CAUSES: Dict[Cause, _Phrase] = {
+    Cause.REDUCED: lambda v: (
+        f"only the {v['reduces']} run makes its gradients smaller before it applies them, as "
+        "clipping and weight decay do"
+    ),
+    Cause.NOT_UNSCALED: lambda v: (
+        "the new one is larger by the loss scale: scaled twice, or not unscaled"
+    ),
+    Cause.NOT_SCALED: lambda v: (
+        "the new one is smaller by the loss scale: its loss is not scaled, "
+        "or its gradients are unscaled twice"
+    ),
+    Cause.SCALED_SQUARED: lambda v: (
+        "they differ by the square of the loss scale: scaled or unscaled twice too often"
+    ),
+    Cause.SCALED_LOSS: lambda v: (
+        "they differ by the loss scale, so one run recorded its scaled loss"
+    ),
+    Cause.WHOLE_FACTOR: lambda v: (
+        "their ratio is a whole number, as of a sum over replicas or batches in place of a mean"
+    ),
+    Cause.OTHER_DATA: lambda v: (
+        "other data in this batch, or another forward pass (the initial weights are equal)"
+    ),
+}
