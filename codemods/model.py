@@ -1,15 +1,12 @@
-"""The values that are passed between the engine, the command and the reports."""
+"""The values that are passed between the stages, to the reports and to the command."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
 __all__ = [
-    "ALONE",
     "FileError",
-    "FileFacts",
     "FileResult",
     "Finding",
     "Group",
@@ -17,9 +14,7 @@ __all__ = [
     "Options",
     "Replacement",
     "Safety",
-    "Surroundings",
     "Target",
-    "with_followers",
 ]
 
 
@@ -51,41 +46,6 @@ class Group(enum.Enum):
     """The functions and classes of the dtype policy, which pass policies to each other."""
     KERAS_OPTIMIZERS = "keras-optimizers"
     """The Keras loss-scale optimizers and all that depends on their class."""
-
-
-def with_followers(groups: frozenset[Group], compiles: bool) -> frozenset[Group]:
-    """The groups that go to the shim if these do.
-
-    `compile` wraps an optimizer in the class that belongs to the policy, so that of an experimental
-    policy is known to the shim's classes only if the policy goes there, too. The contrib classes
-    become v1 classes with `--unsafe`, so they follow these.
-    """
-    if compiles and Group.KERAS_OPTIMIZERS in groups:
-        groups |= {Group.POLICIES}
-    return groups | {Group.CONTRIB} if Group.V1 in groups else groups
-
-
-class Surroundings(NamedTuple):
-    """What the search of a run has seen in the other files, by their words.
-
-    Attributes:
-      makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
-      compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
-      flags: the names that a file may make of the version of TensorFlow.
-      reads: the names that other files may read from this one.
-      shares: whether a program may contain the file and others with legacy names.
-      is_alone: whether the run has this file only, so that nothing is known about others.
-    """
-
-    makes_optimizers: bool = False
-    compiles: bool = False
-    flags: frozenset[str] = frozenset()
-    reads: frozenset[str] = frozenset()
-    shares: bool = False
-    is_alone: bool = False
-
-
-ALONE = Surroundings(is_alone=True)
 
 
 class Options(NamedTuple):
@@ -131,9 +91,6 @@ class Finding(NamedTuple):
     `end_column` is the column after the last character; 0 if the end is unknown. `text` is the
     first line of the place in the source; empty if it is long.
 
-    `through` has the paths of names that come through another module of the project; the finding is
-    dropped if that module is in the run.
-
     `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
     finding that is not applied needs no edit.
 
@@ -152,7 +109,6 @@ class Finding(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     text: str = ""
-    through: tuple[str, ...] = ()
     cell: Optional[int] = None
     cell_line: int = 0
 
@@ -198,24 +154,6 @@ class FileError(NamedTuple):
     is_syntax: bool = False
 
 
-class FileFacts(NamedTuple):
-    """What the other files of a program must know about one file.
-
-    Attributes:
-      groups: the groups of symbols of the file that may go to the final API.
-      on_shim: those that must go to the shim.
-      classes: which Keras optimizers it names, `final` or `experimental`, and `tested` if it has a
-        class test for one.
-      bound: the top-level names, each with its possible meanings: dotted paths, or what begins with
-        `<` for values that the file makes; see `resolve.qualified_names`.
-    """
-
-    groups: frozenset[Group] = frozenset()
-    on_shim: frozenset[Group] = frozenset()
-    classes: frozenset[str] = frozenset()
-    bound: Mapping[str, frozenset[str]] = {}
-
-
 class FileResult(NamedTuple):
     """The result of transforming one file.
 
@@ -224,8 +162,6 @@ class FileResult(NamedTuple):
       findings: the findings, in source order.
       error: set if the file could not be processed; then `source` is the input.
       note: why nothing was changed, for `-v`; empty if something was.
-      facts: what the other files of its program must know; None if that was not requested.
-      variants: the result if other files decide that more groups go to the shim, by these groups.
       before: the bytes that a worker has read.
     """
 
@@ -233,8 +169,6 @@ class FileResult(NamedTuple):
     findings: tuple[Finding, ...] = ()
     error: Optional[FileError] = None
     note: str = ""
-    facts: Optional[FileFacts] = None
-    variants: Mapping[frozenset[Group], FileResult] = {}
     before: bytes = b""
 
 

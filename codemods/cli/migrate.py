@@ -17,7 +17,7 @@ from ..files.discover import Candidate
 from ..files.printable import quoted, visible
 from ..reports.text import problem_line
 from ..run.limits import LateError, Watch
-from ..run.results import FileOutcome, Spool, Summary, Task
+from ..run.results import FileOutcome, Spool, Summary
 from .request import Request
 from .search import FileSearch
 from .terminal import Messages, put, style_of
@@ -71,7 +71,8 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
             from ..run.file_set import FileSet
 
             files = sorted(search.files)
-            chosen = FileSet(candidates, files, search.words, request.plan, request.limits)
+            hints = frozenset(search.hints)
+            chosen = FileSet(candidates, files, hints, request.plan, request.limits)
     summary.files = len(search.files)
     summary.other_contrib = search.other_contrib
     processed: Iterator[FileOutcome] = iter(())
@@ -90,7 +91,7 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
 
 def _process_stdin(request: Request, summary: Summary, messages: Messages) -> Iterable[FileOutcome]:
     """Rewrites the source from stdin to stdout; its outcome."""
-    from ..run.pool import process_all
+    from ..run.file_set import edited_alone
     from ..run.process_file import finished
 
     if sys.stdin is None:
@@ -103,12 +104,11 @@ def _process_stdin(request: Request, summary: Summary, messages: Messages) -> It
         search = FileSearch(request, watch, messages)
         search.run_stdin(source)
         summary.keras = search.decided_keras()
-    task = Task(name, name, source)
-    ((_number, result),) = process_all([task], request.plan, 1, request.limits)
+    result = edited_alone(name, source, request.plan, request.limits)
     put(sys.stdout, result.source if result.error is None else source)
     summary.is_dry = False
     summary.files = 1
-    return [finished(task, result, request.plan)]
+    return [finished(name, name, result, request.plan)]
 
 
 def _show(outcome: FileOutcome, request: Request, messages: Messages) -> None:

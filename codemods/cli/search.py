@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Optional, Union
 
 from ..engine.prefilter import may_concern, may_concern_in, uses_other_contrib
+from ..facts import Trait
 from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, discover, project_files_above, words
 from ..files.printable import relative, visible
@@ -16,14 +17,18 @@ from ..project.evidence import ProjectSearch, is_project_file, largest
 from ..reports.text import problem_line
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome
-from ..run.words import Words
 from .request import Request
 from .terminal import Messages
 
 __all__ = ["FileSearch", "keras_of_directory"]
 
-_MOST_WAITING = 64 * 1024 * 1024
-"""Bytes of files whose words are not read before a file of the run has a legacy name."""
+_HINTS = (
+    (Trait.COMPILE, (b".compile",)),
+    (Trait.LOAD, (b"load_model",)),
+    (Trait.LOOP, (b"apply_gradients", b".minimize", b"get_scaled_loss")),
+    (Trait.MAKER, (b"LossScaleOptimizer", b"graph_rewrite", b"from_loss_scale")),
+)
+"""What a file must contain to have a trait."""
 
 
 class FileSearch:
@@ -33,7 +38,7 @@ class FileSearch:
       steps: the files to process and, in order between them, the outcomes that are already known.
         Files without a legacy name, which are nearly all files, are counted but not kept.
       files: the absolute path of every file.
-      words: what their words show.
+      hints: what the files that are not processed may have.
       other_contrib: how many of those that are not processed use the rest of `tf.contrib`.
 
     Args:
@@ -48,12 +53,10 @@ class FileSearch:
         self._watch = watch
         self._messages = messages
         self._bytes_left = self._limits.search
-        self._waiting: list[tuple[str, bytes]] = []
-        self._may_wait = _MOST_WAITING
         self._project = None if request.choice is not None else ProjectSearch()
         self.steps: list[Union[Candidate, FileOutcome]] = []
         self.files: list[str] = []
-        self.words = Words()
+        self.hints: set[Trait] = set()
         self.other_contrib = 0
 
     def run(self) -> None:
@@ -62,7 +65,6 @@ class FileSearch:
         describes = None if self._project is None else is_project_file
         paths = sorted(request.paths)  # the report must not depend on their order
         self._take(discover(paths, request.excludes, request.follow_links_outside, describes))
-        self._waiting.clear()
 
     def run_stdin(self, source: bytes) -> None:
         """Searches a source from stdin, and the project files above it."""
@@ -134,16 +136,13 @@ class FileSearch:
     def _concerns(self, file: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""
         concerns = may_concern(data)
-        self._waiting.append((file.real, data))
-        self._may_wait = 0 if concerns else self._may_wait - len(data)
-        if self._may_wait <= 0:  # most runs find no legacy name and need no words
-            for waiting in self._waiting:
-                self.words.add(*waiting)
-            self._waiting.clear()
         if self._project is not None and self._project.may_decide(file.real, data):
             self._project.add(relative(file.path), file.real, data)
         if not concerns:  # the others count after the rewrite
             self.other_contrib += uses_other_contrib(data)
+            for trait, words_of_trait in _HINTS:
+                if trait not in self.hints and any(word in data for word in words_of_trait):
+                    self.hints.add(trait)
         return concerns
 
     def _concerns_large(self, real: str) -> bool:

@@ -7,11 +7,11 @@ import contextlib
 import re
 import warnings
 from collections.abc import Iterator
-from typing import Optional
+from typing import Optional, Union
 
 import libcst as cst
 
-__all__ = ["SourceError", "check_round_trip", "check_syntax", "parsed"]
+__all__ = ["SourceError", "check_round_trip", "check_syntax", "parsed", "python_tree"]
 
 _PYTHON_2 = re.compile(
     rb"""^[ \t]*(?:print[ \t]+["'\w]|exec[ \t]+["'\w]"""
@@ -40,14 +40,28 @@ class SourceError(Exception):
         self.is_syntax = is_syntax
 
 
-def parsed(source: bytes) -> cst.Module:
+def python_tree(source: bytes) -> Union[ast.Module, Exception]:
+    """The tree of Python's own parser, or its error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return error
+
+
+def parsed(source: bytes, tree: Union[ast.Module, Exception]) -> cst.Module:
     """Parses `source`.
+
+    Args:
+      source: the source.
+      tree: what Python's own parser makes of it, which is many times faster.
 
     Raises:
       SourceError: if it cannot be parsed.
       MemoryError: if there is not enough memory.
     """
-    problem = _python_error(source)
+    problem = tree if isinstance(tree, Exception) else None
     line = _line_of_depth(problem)
     if line is not None:
         raise SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
@@ -103,23 +117,13 @@ def check_syntax(source: bytes) -> None:
     Raises:
       SourceError: if it cannot be parsed.
     """
-    if _python_error(source) is not None:
+    tree = python_tree(source)
+    if isinstance(tree, Exception):
         try:
-            parsed(source)
+            parsed(source, tree)
         except SourceError as error:
             message = f"not rewritten: the result would not parse ({error.message})"
             raise SourceError(error.line, message) from None
-
-
-def _python_error(source: bytes) -> Optional[Exception]:
-    """The error of Python's own parser; None if there is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return error
-    return None
 
 
 def _line_of_depth(error: Optional[Exception]) -> Optional[int]:

@@ -7,6 +7,7 @@ nodes begin and end.
 
 from __future__ import annotations
 
+import ast
 import bisect
 import contextlib
 import itertools
@@ -21,7 +22,7 @@ import libcst as cst
 from libcst._nodes.internal import CodegenState
 
 from ..model import Finding, Safety
-from .parse import check_round_trip, check_syntax, parsed
+from .parse import check_round_trip, check_syntax, parsed, python_tree
 
 __all__ = ["LONGEST_LINE", "Place", "Source"]
 
@@ -56,6 +57,7 @@ class Source:
     Attributes:
       data: its bytes.
       module: its tree.
+      tree: the tree of Python's own parser; None if this Python cannot parse it.
       text: its text, once nodes have been located.
       places: the places of the located nodes.
 
@@ -69,7 +71,9 @@ class Source:
 
     def __init__(self, data: bytes, index: int) -> None:
         self.data = data
-        self.module = parsed(data)
+        tree = python_tree(data)
+        self.module = parsed(data, tree)
+        self.tree = tree if isinstance(tree, ast.Module) else None
         self.text = ""
         self.places: dict[cst.CSTNode, Place] = {}
         self._index = index

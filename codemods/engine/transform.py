@@ -1,86 +1,87 @@
-"""Transforms a file: prefilter, parse, resolve names, run the rules, edit, check.
+"""The work on one file: parse it once, collect its facts, and edit it after the decision.
 
-A file is parsed and resolved once. The rules then run for the final API; if a place needs the shim,
-they run again with its group of symbols there. Other files can decide that further groups go to the
-shim, so the results for these are made from the same trees.
+Both steps work with the same trees. Which symbols go where is decided between them, for whole
+programs, outside of this package.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
-import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Optional, Union
 
+import libcst as cst
+
+from ..decision.decide import Connections, decide
+from ..decision.exports import ReExports
+from ..decision.modules import Modules
+from ..facts import Decision, FileFacts, Links, Made
 from ..files.excludes import NOTEBOOK
-from ..model import (
-    ALONE,
-    FileError,
-    FileFacts,
-    FileResult,
-    Finding,
-    Group,
-    Options,
-    Surroundings,
-)
-from ..resolve.guards import keep_guards
-from ..resolve.mentions import classes_named
+from ..model import FileError, FileResult, Finding, Options
+from ..resolve.conditions import made_of
+from ..resolve.links import UNKNOWN, links_of
 from ..resolve.program import Program
 from ..resolve.tree import rebuilt
+from ..rewrite.proposal import Proposal
 from ..rules.codes import rules
 from ..rules.rule import Rule
-from ..rules.to_shim import notes
-from .apply import Decision
+from ..rules.to_shim import RENAMED, reports_of_written
+from .apply import Outcome
 from .comments import may_suppress
+from .file_facts import facts_of, kept_places, need_at, obstacles_of
 from .notebook import Notebook
-from .parse import SourceError
+from .notes import note_of, reasons_of_file
+from .parse import SourceError, python_tree
 from .prefilter import may_concern
-from .render import Source
+from .render import Place, Source
 
-__all__ = ["transform"]
+__all__ = ["FileWork", "error_of", "links_in", "transform"]
 
 _NO_NAME = "no legacy name in it"
 _ONLY_FINDINGS = "no edit is possible; see the findings"
 _DEEP = "is nested too deeply to be edited; split the deepest expression"
-_MOST_VARIANTS = 3
-"""Groups of one file that other files can send to the shim one by one; more go together."""
 
 
 def transform(
     source: bytes,
     options: Options,
     path: str = "<source>",
-    surroundings: Surroundings = ALONE,
     only: Optional[Sequence[Rule]] = None,
 ) -> FileResult:
-    """Transforms one file. An error in it is part of the result.
+    """Transforms one file as a program of its own. An error in it is part of the result.
 
     Args:
       source: the bytes of the file.
       options: how to rewrite them.
       path: the path of the file, as reports show it; the suffix `.ipynb` means a notebook.
-      surroundings: what the search has seen in the other files of the run.
       only: the rules to run; by default all.
     """
-    if not may_concern(source):
-        return FileResult(source, note=_NO_NAME)
+    try:
+        work = FileWork(source, options, path, path, only)
+        facts = {path: work.facts()}
+        alone = Connections([frozenset([path])], is_alone=True)
+        decisions = decide(facts, alone, ReExports(facts, Modules([])), options)
+        return work.result(decisions[path])
+    except (SourceError, RecursionError) as error:
+        return FileResult(source, error=error_of(path, error))
+
+
+def error_of(path: str, error: Union[SourceError, RecursionError]) -> FileError:
+    """The error of a file that cannot be parsed or edited."""
+    if isinstance(error, SourceError):
+        return FileError(path, error.line, error.message, error.is_syntax)
+    return FileError(path, 0, _DEEP)
+
+
+def links_in(source: bytes, path: str) -> Links:
+    """What connects a file with others; of one that Python cannot parse, nothing is known."""
     try:
         document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
-        if not any(map(may_concern, document.sources)):
-            found = [document.placed(*one) for one in document.findings(path, options)]
-            return FileResult(source, tuple(found), note=document.note or _NO_NAME)
-        work = _Transformation(document, options, path, surroundings, only)
-        result = work.result()
-        if surroundings.shares:
-            facts = work.facts()
-            variants = {groups: work.result(groups) for groups in _choices(facts.groups)}
-            result = result._replace(facts=facts, variants=variants)
-        return result
-    except SourceError as error:
-        found_error = FileError(path, error.line, error.message, error.is_syntax)
-    except RecursionError:
-        found_error = FileError(path, 0, _DEEP)
-    return FileResult(source, error=found_error)
+    except SourceError:
+        return UNKNOWN
+    trees = map(python_tree, document.sources)
+    return links_of(tree if isinstance(tree, ast.Module) else None for tree in trees)
 
 
 class _PythonFile:
@@ -104,33 +105,96 @@ class _PythonFile:
         return error
 
 
-class _Transformation:
-    """A file, parsed and resolved.
+class FileWork:
+    """A file: parsed and resolved when something is asked of it, and then only once.
 
-    Attributes:
-      program: its sources, with the groups on the shim that need it once there is a result.
+    Args:
+      source: its bytes.
+      options: how to rewrite it.
+      path: its path, as reports show it.
+      real: its path, as decisions name it.
+      only: the rules to run; by default all.
 
     Raises:
-      SourceError: if a source cannot be parsed; `result` raises it if one cannot be edited.
+      SourceError: if it cannot be parsed; so do the methods.
     """
 
     def __init__(
         self,
-        document: Union[Notebook, _PythonFile],
+        source: bytes,
         options: Options,
         path: str,
-        surroundings: Surroundings,
-        only: Optional[Sequence[Rule]],
+        real: str,
+        only: Optional[Sequence[Rule]] = None,
     ) -> None:
-        self._document = document
+        self._source = source
+        self._options = options
         self._path = path
+        self._real = real
         self._rules = rules() if only is None else only
-        self._sources: list[Source] = []
-        for index, data in enumerate(document.sources):
-            with self._in(index):
-                self._sources.append(Source(data, index))
-        self.program = Program([one.module for one in self._sources], options, surroundings)
-        keep_guards(self.program)
+        self._parsed: Optional[tuple[Program, list[Source]]] = None
+        self._document: Union[Notebook, _PythonFile, None] = None
+        if may_concern(source):
+            self._document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the file."""
+        return len(self._source)
+
+    def facts(self) -> FileFacts:
+        """What the other files of its program must know."""
+        if not self._has_names():
+            return FileFacts()
+        program, sources = self._program()
+        return facts_of(program, sources, self._locate, self._options, self._rules)
+
+    def made(self, names: Iterable[str]) -> dict[str, Made]:
+        """What top-level names and attributes of the file are made of."""
+        program, _ = self._program()
+        return {name: made_of(program, name) for name in names}
+
+    def result(self, decision: Decision) -> FileResult:
+        """The file after the decision."""
+        document = self._document
+        if document is None:
+            return FileResult(self._source, note=_NO_NAME)
+        if not self._has_names():
+            found = list(document.findings(self._path, self._options))
+            findings = [document.placed(*item) for item in found]
+            return FileResult(self._source, tuple(findings), note=document.note or _NO_NAME)
+        program, sources = self._program()
+        outcome = self._outcome(program, sources, decision)
+        edits = outcome.edits()
+        data = list(document.sources)
+        for index, source in enumerate(sources):
+            module = rebuilt(source.module, edits, program.parents)
+            if module is not None:
+                with self._in(index):
+                    data[index] = source.edited(module)
+        found = [*document.findings(self._path, self._options), *outcome.findings(self._path)]
+        findings = [document.placed(*item) for item in sorted(found, key=lambda item: item[0])]
+        note = "" if edits else _ONLY_FINDINGS if findings else outcome.note
+        return FileResult(document.with_sources(data), tuple(findings), note=note)
+
+    def _has_names(self) -> bool:
+        """Whether a source of the file has a word that a rule looks for."""
+        document = self._document
+        return document is not None and any(map(may_concern, document.sources))
+
+    def _program(self) -> tuple[Program, list[Source]]:
+        if self._parsed is None:
+            if self._document is None:
+                is_notebook = self._path.endswith(NOTEBOOK)
+                self._document = (
+                    Notebook(self._source) if is_notebook else _PythonFile(self._source)
+                )
+            sources = []
+            for index, data in enumerate(self._document.sources):
+                with self._in(index):
+                    sources.append(Source(data, index))
+            self._parsed = Program([source.module for source in sources]), sources
+        return self._parsed
 
     @contextlib.contextmanager
     def _in(self, index: int) -> Iterator[None]:
@@ -138,65 +202,66 @@ class _Transformation:
         try:
             yield
         except SourceError as error:
+            assert self._document is not None
             raise self._document.error(index, error) from None
 
-    def result(self, on_shim: Collection[Group] = ()) -> FileResult:
-        """The result with further groups of symbols on the shim."""
-        decision = self._decision(self.program.with_on_shim(on_shim))
-        while decision.reasons:
-            decision = self._decision(decision.next_program())
-        program = decision.program
-        if not on_shim:
-            self.program = program
-        edits = decision.edits()
-        data = list(self._document.sources)
-        for index, source in enumerate(self._sources):
-            module = rebuilt(source.module, edits, program.parents)
-            if module is not None:
-                with self._in(index):
-                    data[index] = source.edited(module)
-        found = [
-            *self._document.findings(self._path, program.options),
-            *decision.findings(self._path),
+    def _locate(self, nodes: Set[cst.CSTNode]) -> dict[cst.CSTNode, Place]:
+        """Finds the places of nodes, if there are any."""
+        _, sources = self._program()
+        found: dict[cst.CSTNode, Place] = {}
+        is_silencing = any(may_suppress(source.data) for source in sources)
+        for index, source in enumerate(sources if nodes or is_silencing else ()):
+            with self._in(index):
+                source.locate(nodes)
+            found.update(source.places)
+        return found
+
+    def _outcome(self, program: Program, sources: list[Source], decision: Decision) -> Outcome:
+        """The proposals of the rules, and what becomes of them."""
+        options = self._options
+        kept = kept_places(program, sources, self._locate, options)
+        proposals = [
+            proposal
+            for rule in self._rules
+            for proposal in rule.proposals(program, options, decision)
         ]
-        findings = [self._document.placed(*one) for one in sorted(found, key=lambda one: one[0])]
-        note = "" if edits else _ONLY_FINDINGS if findings else decision.note
-        return FileResult(self._document.with_sources(data), tuple(findings), note=note)
+        proposals += reports_of_written(program, options, decision)
+        proposals = self._with_reasons(program, proposals, decision)
+        self._locate(frozenset(proposal.node for proposal in proposals))
+        return Outcome(program, proposals, kept, sources, options, decision)
 
-    def _decision(self, program: Program) -> Decision:
-        found = [one for rule in self._rules for one in rule.proposals(program)]
-        found += notes(program, found)
-        selected = [one for one in found if program.options.selects(one.code)]
-        left_out = [one for one in found if not program.options.selects(one.code)]
-        nodes = frozenset(one.node for one in selected)
-        if nodes or any(may_suppress(source.data) for source in self._sources):
-            for index, source in enumerate(self._sources):
-                with self._in(index):
-                    source.locate(nodes)
-        return Decision(program, selected, left_out, self._sources)
-
-    def facts(self) -> FileFacts:
-        """What the other files of the program must know."""
-        program = self.program
-        groups = {one.legacy.group for one in program.references if one.legacy.rule}
-        scope = program.scopes.module_scope
-        bound = {name: program.origins.of_name(name, scope) for name in scope.bindings}
-        if scope.stars:
-            bound["*"] = frozenset(path for _, path in scope.stars)
-        return FileFacts(
-            groups=frozenset(one for one in groups if not program.goes_to_shim(one)),
-            on_shim=program.on_shim,
-            classes=classes_named(program),
-            bound=bound,
-        )
+    def _with_reasons(
+        self, program: Program, proposals: list[Proposal], decision: Decision
+    ) -> list[Proposal]:
+        """Adds why groups go to the shim, at the first place of a program that decides it."""
+        reasons_here = list(reasons_of_file(self._real, self._options, decision))
+        if not reasons_here:
+            return proposals
+        obstacles = list(obstacles_of(program, self._options, self._rules))
+        located = self._locate(frozenset(obstacle.node for obstacle in obstacles))
+        nodes = {need_at(one, located[one.node]): one.node for one in obstacles}
+        notes: dict[cst.CSTNode, Proposal] = {}
+        for groups, reasons in reasons_here:
+            need = reasons[0].need
+            if need not in nodes:
+                continue
+            message = note_of(self._real, groups, reasons)
+            node = nodes[need]
+            if node in notes:
+                message = f"{notes[node].message}; {message}"
+            notes[node] = Proposal.note(node, need.code, need.symbol, message)
+        return [*_explained(proposals, notes), *notes.values()]
 
 
-def _choices(groups: Collection[Group]) -> list[frozenset[Group]]:
-    """The sets of groups that other files can send to the shim."""
-    if len(groups) > _MOST_VARIANTS:
-        return [frozenset(groups)]
-    return [
-        frozenset(chosen)
-        for size in range(1, len(groups) + 1)
-        for chosen in itertools.combinations(groups, size)
-    ]
+def _explained(
+    proposals: Sequence[Proposal], notes: dict[cst.CSTNode, Proposal]
+) -> Iterator[Proposal]:
+    """The proposals; the notes become parts of the messages of renames at the same places."""
+    for proposal in proposals:
+        is_rename = bool(proposal.moves) or (proposal.stays and proposal.code in RENAMED)
+        if not is_rename or proposal.node not in notes:
+            yield proposal
+            continue
+        what, _, _ = proposal.message.partition(";")
+        note = notes.pop(proposal.node)
+        yield proposal._replace(message=f"{what}; {note.message}")

@@ -6,7 +6,6 @@ The answers are certain or they are no: a parameter or the result of an unknown 
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterable
 from typing import Optional
 
@@ -21,14 +20,15 @@ __all__ = [
     "Kind",
     "can_be_made_here",
     "inherits",
-    "is_configuration",
     "is_loss_scale_class",
     "is_loss_scale_optimizer",
     "is_made_here",
+    "is_of_other_library",
     "is_written_for_keras_3",
     "kind_of_optimizer",
+    "kind_of_source",
+    "makes_optimizers",
     "may_be_loss_scale_optimizer",
-    "may_compile",
     "may_inherit",
     "names_final_class",
     "names_final_class_of_shim",
@@ -39,8 +39,7 @@ _CLASS = "LossScaleOptimizer"
 _SHIMS_FINAL = f"tf_lossscale.keras.mixed_precision.{_CLASS}"
 _REWRITE = "enable_mixed_precision_graph_rewrite"
 _MAKERS = frozenset([_CLASS, _REWRITE, "from_loss_scale"])
-_CONFIGURATIONS = re.compile(r"conf|cfg|param|flag|arg|option|setting", re.IGNORECASE)
-"""Parts of the names of objects that hold a loss scale as a setting."""
+_POLICIES = ("Policy", "set_policy", "set_global_policy", "global_policy")
 _UNWRAPPED = ("inner_optimizer", "_optimizer")
 _FROM_CONFIG = ("optimizers.deserialize", "optimizers.get")
 
@@ -59,7 +58,7 @@ def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
     reference = program.by_node.get(node)
     if reference is not None:
         return reference.legacy.is_keras_optimizer
-    if any(place.node is node for place in program.guarded):
+    if any(place.node is node for place in program.mixed):
         return False  # TensorFlow's own class, on some versions the experimental one
     paths = program.paths_of(node)
     return bool(paths) and all(_names_class(path) for path in paths)
@@ -129,24 +128,22 @@ def _outer_classes(
 
 
 def may_inherit(program: Program, owner: Optional[cst.ClassDef]) -> bool:
-    """Whether a base class comes from another file of the program, which may have such a class."""
-    if owner is None or not program.surroundings.makes_optimizers:
+    """Whether a base class comes from another file of the project, which may have such a class."""
+    if owner is None:
         return False
     paths = [path for base in owner.bases for path in program.paths_of(base.value)]
     return any(root_of(path) is None and path.split(".")[0] not in LOOK_ALIKES for path in paths)
 
 
-def is_configuration(program: Program, node: cst.CSTNode) -> bool:
-    """Whether the name of an object shows that its loss scale is a setting."""
-    return bool(_CONFIGURATIONS.search(program.code(node)))
-
-
 def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
-    """Whether `node` can be such an optimizer, as far as can be determined statically."""
+    """Whether `node` can be such an optimizer, if a file of the program makes one.
+
+    A file of another library with classes of the same names, and without TensorFlow, has none.
+    """
     if isinstance(node, cst.Name) and node.value in ("self", "cls"):
         owner = class_around(program, node)
         return inherits(program, owner) or may_inherit(program, owner)
-    if is_configuration(program, node) or not program.cached(_may_get_optimizers):
+    if program.cached(is_of_other_library):
         return False
     sources = sources_of(program, node)  # none if it is `None` until another file sets it
     return not sources or any(_may_be_made(program, source) for source in sources)
@@ -173,20 +170,20 @@ def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
     return not any(root_of(path) is not None or is_of_shim(path) for path in paths)
 
 
-def _may_get_optimizers(program: Program) -> bool:
-    """Whether this file, or one around it, mentions what makes such optimizers.
-
-    A file of another library with classes of the same names, and without TensorFlow, has none.
-    """
-    around = program.surroundings
+def is_of_other_library(program: Program) -> bool:
+    """Whether a file imports a library with classes of the same names, and not TensorFlow."""
     paths = [binding.path for binding in program.imports()]
     is_of_tensorflow = any(root_of(path) is not None or is_of_shim(path) for path in paths)
-    is_of_other = any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
-    if is_of_other and not is_of_tensorflow:
+    return not is_of_tensorflow and any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
+
+
+def makes_optimizers(program: Program) -> bool:
+    """Whether the file mentions what makes a Keras loss-scale optimizer."""
+    if program.cached(is_of_other_library):
         return False
-    names = {*program.scopes.attributes, *(path.rpartition(".")[2] for path in paths)}
-    is_unknown = around.is_alone and is_of_tensorflow  # the run does not have the other files
-    return around.makes_optimizers or is_unknown or not names.isdisjoint(_MAKERS)
+    names = {*program.scopes.attributes}
+    names |= {binding.path.rpartition(".")[2] for binding in program.imports()}
+    return not names.isdisjoint(_MAKERS)
 
 
 def is_written_for_keras_3(program: Program) -> bool:
@@ -200,30 +197,17 @@ def is_written_for_keras_3(program: Program) -> bool:
     )
 
 
-def may_compile(program: Program) -> bool:
-    """Whether Keras may make or wrap an optimizer itself, here or in another file of the run."""
-    return program.surroundings.compiles or program.cached(_compiles)
-
-
-def _compiles(program: Program) -> bool:
-    loads = any(name.value == "load_model" for name in program.scopes.loads)
-    if loads or program.attributes("load_model"):
-        return True
-    calls = (one for one in program.attributes("compile") if program.call_of(one) is not None)
-    compiles = any(program.code(call.value) not in ("re", "regex") for call in calls)
-    return compiles and program.cached(sets_policy)
-
-
 def sets_policy(program: Program) -> bool:
     """Whether the file names a policy, under which `compile` wraps optimizers."""
-    return any(one.legacy.is_policy for one in [*program.references, *program.guarded]) or any(
-        name in ("Policy", "set_policy", "global_policy") for _, name in program.migrated
+    references = [*program.references, *program.mixed]
+    return any(reference.legacy.is_policy for reference in references) or any(
+        name in _POLICIES for _, name in program.migrated
     )
 
 
 def names_final_class(program: Program) -> bool:
     """Whether the program names the final class, of TensorFlow or of the shim."""
-    legacy = [one.legacy for one in [*program.references, *program.guarded]]
+    legacy = [one.legacy for one in [*program.references, *program.mixed]]
     is_named = any(one.is_keras_optimizer and not one.is_experimental_optimizer for one in legacy)
     return is_named or names_final_class_of_shim(program)
 

@@ -1,152 +1,310 @@
-"""Finds whether a condition depends on the version of TensorFlow.
+"""Finds whether a condition depends on the version of TensorFlow, by the flow of data.
 
-It does if it mentions the version, or what a module of TensorFlow has, directly or through a flag
-or function of this file, or of another one by its words. Which version is not analyzed.
+A condition does if it mentions the version, what a module of TensorFlow has, a private class of
+TensorFlow in a class test, or a private attribute that the file itself does not make; directly, or
+through names, attributes and functions of the file. What names of other files are made of is not
+known here: the answer has these names, and the parent process connects the files.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
+from ..facts import Made
 from .legacy_symbols import is_of_shim, root_of
 from .program import Program
-from .scopes import Binding
+from .qualified_names import STAR, is_path
+from .releases import is_conditional, value_on_newest
+from .scopes import Binding, Scope
 from .tree import last_name, string_of, walk
-from .values import bindings_of, sources_of
+from .values import sources_of
 
-__all__ = ["asks_version", "tries_tensorflow"]
+__all__ = ["Dependence", "dependence_of", "made_of", "tries_tensorflow"]
 
 _VERSION = re.compile(
     r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION|__dict__|\w*enabled|executing_eagerly\w*)$|^version$"
 )
 """What shows the version of TensorFlow, without the path of a module around it."""
-_Bound = tuple[cst.CSTNode, cst.CSTNode]
-"""The target of an assignment, or a definition, and what decides its value."""
+_PRIVATE = re.compile(r"(?:python|src|engine)\.")
+"""The packages of TensorFlow and Keras that are not public, without their roots."""
 _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 """The functions that show what a module has."""
+_CLASS_TESTS = ("isinstance", "issubclass")
+_OWN = ("self", "cls")
 _DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b(?!/)|keras$")
 _OTHER = re.compile("register|(?:start|end)swith$|getLogger$")
 """Functions that do not ask for a distribution, though they may be called with its name."""
-_FLAG = re.compile(
-    r"(?:^|_)(?:tf|tensorflow)_?v?[12](?:_|\b|\d)|(?:tf|tensorflow).*version|version.*(?:tf|tensorflow)"
-    r"|(?:prev|old|new|legacy|below|before)_tf",
-    re.IGNORECASE,
-)
-"""The name of a flag that a file outside the run may have made of the version."""
+_CONSTANTS = (cst.Integer, cst.Name, cst.SimpleString)
 
 
-def asks_version(program: Program, test: cst.CSTNode) -> bool:
+class Dependence(NamedTuple):
+    """Whether an expression depends on the version.
+
+    Attributes:
+      is_certain: whether this file makes it of the version.
+      names: the names of other files that it is made of; those of attributes begin with a dot.
+    """
+
+    is_certain: bool = False
+    names: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self.is_certain or bool(self.names)
+
+
+_Key = tuple[object, str]
+"""A name in its scope, or an attribute of any object, for which the first part is None."""
+
+
+class _Direct(NamedTuple):
+    """What an expression reads directly, without what these names are made of."""
+
+    is_certain: bool
+    names: frozenset[str]
+    keys: frozenset[_Key]
+
+
+def dependence_of(program: Program, node: cst.CSTNode) -> Dependence:
     """Whether an expression is made of the version of TensorFlow, or of what its modules have."""
-    return program.cached(_asks, test)
+    return program.cached(_dependence, node)
 
 
-def _asks(program: Program, node: cst.CSTNode, seen: Optional[set[object]] = None) -> bool:
-    seen = set() if seen is None else seen
-    if node in seen:
-        return False
-    seen.add(node)
-    for one in walk(node):
-        if isinstance(one, cst.Call) and _asks_module(program, one):
-            return True
-        if isinstance(one, (cst.Name, cst.Attribute)) and _is_flag(program, one, seen):
-            return True
-    return False
+def made_of(program: Program, name: str) -> Made:
+    """What a top-level name of the file, or an attribute of any object, is made of.
+
+    The name of an attribute begins with a dot.
+    """
+    scope: Optional[Scope] = None if name.startswith(".") else program.scopes.module_scope
+    key = (scope, name.lstrip("."))
+    if scope is not None and key[1] not in scope.bindings:
+        stars = frozenset(f"{path}.{name}" for _, path in scope.stars if not _is_known(path))
+        return Made(False, stars)
+    is_certain, names = _closed(program, {key})
+    bindings = scope.bindings[key[1]] if scope is not None else []
+    value = None
+    is_only = len(bindings) == 1 and not is_conditional(program, bindings[0].node)
+    if is_only and bindings[0].value is not None:
+        value = value_on_newest(program, bindings[0].value, {})
+    return Made(is_certain, frozenset(names), value)
 
 
-def _asks_module(program: Program, call: cst.Call) -> bool:
-    """Whether a call is `hasattr(module, ...)` or the like, or has a distribution's name."""
-    function = last_name(call.func)
-    values = [sources_of(program, one.value) for one in call.args[:2]]
-    names = [[name for name in map(string_of, one) if name] for one in values]
-    if function not in _ASKING or not names:
-        is_distribution = any(map(_DISTRIBUTION.match, itertools.chain(*names[:1])))
-        return is_distribution and not _OTHER.search(function)
-    paths = program.paths_of(call.args[0].value)
-    is_lookup = function == "getattr" and names[1:] == [[]]  # of a computed name
-    return bool(paths) and all(map(root_of, paths)) and not is_lookup
+def _dependence(program: Program, node: cst.CSTNode) -> Dependence:
+    direct = _direct(program, node)
+    if direct.is_certain:
+        return Dependence(True)
+    is_certain, names = _closed(program, set(direct.keys))
+    return Dependence(is_certain, direct.names | names)
 
 
-def _is_flag(program: Program, node: cst.BaseExpression, seen: set[object]) -> bool:
-    """Whether a name or attribute is the version, or made of it as far as the words show."""
+def _closed(program: Program, keys: set[_Key]) -> tuple[bool, set[str]]:
+    """Whether one of the names is made of the version, and which names of other files."""
+    names: set[str] = set()
+    pending, seen = list(keys), set(keys)
+    while pending:
+        direct = program.cached(_direct_of_key, pending.pop())
+        if direct.is_certain:
+            return True, set()
+        names |= direct.names
+        pending += direct.keys - seen
+        seen |= direct.keys
+    return False, names
+
+
+def _direct(program: Program, node: cst.CSTNode) -> _Direct:
+    """What an expression reads."""
+    names: set[str] = set()
+    keys: set[_Key] = set()
+    for part in walk(node):
+        if isinstance(part, cst.Call) and _asks(program, part):
+            return _Direct(True, frozenset(), frozenset())
+        if isinstance(part, (cst.Name, cst.Attribute)):
+            direct = _direct_of_name(program, part)
+            if direct.is_certain:
+                return direct
+            names |= direct.names
+            keys |= direct.keys
+    return _Direct(False, frozenset(names), frozenset(keys))
+
+
+_NOTHING = _Direct(False, frozenset(), frozenset())
+
+
+def _direct_of_name(program: Program, node: cst.Name | cst.Attribute) -> _Direct:
+    """What a name or an attribute leads to: the version, a name of the file, or of another one."""
     paths = program.paths_of(node)
     if any(root and _VERSION.search(root.rest) for root in map(root_of, paths)):
-        return True
-    if paths and all(map(_is_of_tensorflow, paths)):
-        return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
-    name = last_name(node)
-    scope = program.scopes.loads.get(node) if isinstance(node, cst.Name) else cst.Attribute
-    if (scope, name, *paths) in seen:
-        return False
-    seen.add((scope, name, *paths))
-    values: list[_Bound] = []
-    bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
-    if isinstance(node, cst.Attribute):  # of any object: most names have one meaning in a file
-        if name == "__version__" and "tensorflow" in program.code(node.value):
-            return True
+        return _Direct(True, frozenset(), frozenset())
+    if paths and all(map(_is_known, paths)):
+        return _NOTHING  # another part of TensorFlow, such as a module imported as `tf2`, or ours
+    if paths:
+        return _Direct(False, paths, frozenset())
+    if isinstance(node, cst.Name):
+        scope = program.scopes.loads.get(node)
+        owner = scope.owner(node.value) if scope is not None else None
+        if owner is not None:
+            return _Direct(False, frozenset(), frozenset([(owner, node.value)]))
+        return _Direct(False, _of_stars(program, node), frozenset())
+    return _direct_of_attribute(program, node)
+
+
+def _direct_of_attribute(program: Program, node: cst.Attribute) -> _Direct:
+    """An attribute of an object: in one file, most names of attributes have one meaning."""
+    name = node.attr.value
+    if name == "__version__" and "tensorflow" in program.code(node.value):
+        return _Direct(True, frozenset(), frozenset())  # of `sys.modules["tensorflow"]`
+    return _Direct(False, frozenset([f".{name}"]), frozenset([(None, name)]))
+
+
+def _of_stars(program: Program, node: cst.Name) -> frozenset[str]:
+    """The paths that a name can have if a star import binds it."""
+    scope = program.scopes.loads.get(node)
+    if scope is None or STAR not in program.origins.of_name(node.value, scope):
+        return frozenset()
+    stars = [path for around in scope.chain() for _, path in around.stars]
+    return frozenset(f"{path}.{node.value}" for path in stars if not _is_known(path))
+
+
+def _direct_of_key(program: Program, key: _Key) -> _Direct:
+    """What the bindings of a name, or the values of an attribute, are made of."""
+    scope, name = key
+    names: set[str] = set()
+    keys: set[_Key] = set()
+    for target, value in _values(program, scope, name):
+        for part in [value, *_conditions_around(program, target, value)]:
+            if part is None:
+                return _Direct(True, frozenset(), frozenset())
+            direct = program.cached(_direct, part)
+            if direct.is_certain:
+                return direct
+            names |= direct.names
+            keys |= direct.keys
+    if isinstance(scope, Scope):
+        imports = (one.path for one in scope.bindings[name] if one.kind == "import")
+        names.update(path for path in imports if not _is_known(path))
+    return _Direct(False, frozenset(names), frozenset(keys))
+
+
+_Bound = tuple[cst.CSTNode, cst.CSTNode]
+"""The target of an assignment, or a definition, and what decides its value."""
+
+
+def _values(program: Program, scope: object, name: str) -> Iterator[_Bound]:
+    """Each value that a name in a scope, or an attribute of any object, can have."""
+    if isinstance(scope, Scope):
+        bindings = scope.bindings.get(name, [])
+    else:
         classes = [one for one in program.scopes.all if one.kind == "class"]
         bindings = [one for owner in classes for one in owner.bindings.get(name, ())]
-        stores = filter(program.is_stored, program.attributes(name))
-        values = [(store, value) for store in stores for value in _assigned(program, store)]
-    values += [(one.node, value) for one in bindings for value in _deciding(program, one)]
-    if not values and _FLAG.search(name):
-        return True
-    made = [path.rpartition(".")[2] for path in paths] or [name] * (not values)
-    return not program.surroundings.flags.isdisjoint(made) or any(
-        _asks(program, one[1], seen) or _is_chosen(program, node, one, seen) for one in values
-    )
+        for store in filter(program.is_stored, program.attributes(name)):
+            for value in _assigned(program, store):
+                yield store, value
+    for binding in bindings:
+        yield from _deciding(program, binding)
 
 
-def _is_chosen(program: Program, node: cst.CSTNode, bound: _Bound, seen: set[object]) -> bool:
-    """Whether a name is bound in a `try` to get TensorFlow, or to a constant in another branch."""
-    target, value = bound
-    is_constant = isinstance(value, (cst.Integer, cst.Name, cst.SimpleString))
-    around = set(program.ancestors(node))
-    for above in itertools.filterfalse(around.__contains__, program.ancestors(target)):
+def _conditions_around(
+    program: Program, target: cst.CSTNode, value: cst.CSTNode
+) -> Iterator[Optional[cst.CSTNode]]:
+    """What decides whether a target is bound: None for a `try` to get a part of TensorFlow.
+
+    Only a constant is a flag: `if old: optimizer = wrap(optimizer)` does not make one.
+    """
+    is_constant = isinstance(value, _CONSTANTS)
+    for above in program.ancestors(target):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
+            return
         if isinstance(above, cst.Try) and tries_tensorflow(program, above, is_constant):
-            return True
-        if isinstance(above, cst.If) and is_constant and _asks(program, above.test, seen):
-            return True
-    return False
+            yield None
+        if isinstance(above, cst.If) and is_constant:
+            yield above.test
 
 
 def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -> bool:
     """Whether a `try` imports a part of TensorFlow, or reads one, if that counts."""
-    imported = [one for one in program.imports() if _is_of_tensorflow(one.path)]
+    imported = [binding for binding in program.imports() if _is_known(binding.path)]
     parts = {one.node for one in imported if program.code(one.node).split()[0] != "tensorflow"}
     nodes = list(walk(statement.body))
     types = [program.code(one.type) for one in statement.handlers if one.type is not None]
     if not any("AttributeError" in one for one in types):  # calls fail for other reasons, too
-        reads = reads and not any(isinstance(one, cst.Call) for one in nodes)
+        reads = reads and not any(isinstance(node, cst.Call) for node in nodes)
     return any(
-        one in parts or (reads and any(map(_is_of_tensorflow, program.paths_of(one))))
-        for one in nodes
+        node in parts or (reads and any(map(_is_known, program.paths_of(node)))) for node in nodes
     )
 
 
-def _is_of_tensorflow(path: str) -> bool:
+def _asks(program: Program, call: cst.Call) -> bool:
+    """Whether a call shows what a version of TensorFlow has."""
+    function = last_name(call.func)
+    if function in _CLASS_TESTS:
+        return _tests_private_class(program, call)
+    if function not in _ASKING:
+        return not _OTHER.search(function) and _names_distribution(program, call)
+    if not call.args:
+        return False
+    paths = program.paths_of(call.args[0].value)
+    names = [_texts(program, argument) for argument in call.args[1:2]]
+    if paths and all(map(root_of, paths)):
+        return not (function == "getattr" and names == [[]])  # a lookup of a computed name
+    return bool(names) and any(_is_foreign_private(program, call, name) for name in names[0])
+
+
+def _texts(program: Program, argument: cst.Arg) -> list[str]:
+    return [text for text in map(string_of, sources_of(program, argument.value)) if text]
+
+
+def _names_distribution(program: Program, call: cst.Call) -> bool:
+    """Whether the first argument is the name of TensorFlow's distribution."""
+    return any(_DISTRIBUTION.match(text) for one in call.args[:1] for text in _texts(program, one))
+
+
+def _tests_private_class(program: Program, call: cst.Call) -> bool:
+    """Whether a class test names a private class, such as the `OptimizerV2` of TensorFlow 2.10."""
+    if len(call.args) < 2:
+        return False
+    parts = walk(call.args[1].value)
+    paths = {path for part in parts for path in program.paths_of(part)}
+    return any(root and _PRIVATE.match(root.rest) for root in map(root_of, paths))
+
+
+def _is_foreign_private(program: Program, call: cst.Call, name: str) -> bool:
+    """Whether `hasattr(optimizer, "_hyper")` asks for a private attribute of another class.
+
+    An attribute that the file makes itself is not one.
+    """
+    if not name.startswith("_") or name.startswith("__"):
+        return False
+    receiver = call.args[0].value
+    if isinstance(receiver, cst.Name) and receiver.value in _OWN:
+        return False
+    classes = (scope for scope in program.scopes.all if scope.kind == "class")
+    is_made = any(name in scope.bindings for scope in classes)
+    return not is_made and not any(map(program.is_stored, program.attributes(name)))
+
+
+def _is_known(path: str) -> bool:
     """Whether a path is of TensorFlow, or of the shim, which a first run writes."""
-    return root_of(path) is not None or is_of_shim(path)
+    return root_of(path) is not None or is_of_shim(path) or not is_path(path)
 
 
-def _deciding(program: Program, binding: Binding) -> Iterator[cst.CSTNode]:
+def _deciding(program: Program, binding: Binding) -> Iterator[_Bound]:
     """What a name is made of: its value, or what a function returns and its conditions."""
     if binding.value is not None:
-        yield binding.value
+        yield binding.node, binding.value
     elif isinstance(binding.node, cst.Param) and binding.node.default is not None:
-        yield binding.node.default
+        yield binding.node, binding.node.default
     elif isinstance(binding.node, cst.FunctionDef):
-        for one in walk(binding.node.body):
-            if isinstance(one, cst.Return) and one.value is not None:
-                yield one.value
-            elif isinstance(one, cst.If):
-                yield one.test
+        for node in walk(binding.node.body):
+            if isinstance(node, cst.Return) and node.value is not None:
+                yield node, node.value
+            elif isinstance(node, cst.If):
+                yield node, node.test
     else:
-        yield from _assigned(program, binding.node)
+        for value in _assigned(program, binding.node):
+            yield binding.node, value
 
 
 def _assigned(program: Program, target: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -1,27 +1,39 @@
-"""Recognizes the code of a program that only some versions of TensorFlow run.
+"""Recognizes the branches of a file that only some versions of TensorFlow take.
 
-One conservative test tells such code: what decides whether it runs depends on the version or on
+One conservative test finds such a branch: what decides whether it runs depends on the version or on
 what a module of TensorFlow has (`conditions`), or a `try` catches that an import fails. What uses a
-function, class or table with the code is tested, too. Nothing is analyzed beyond that, and no
-branch is ever removed.
+function, class or table with a legacy place is tested, too. Where the decision can be computed for
+the newest TensorFlow (`releases`), a branch that it takes is none of these. No branch is ever
+removed.
 """
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from .conditions import asks_version, tries_tensorflow
+from .conditions import dependence_of, tries_tensorflow
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
-from .places import Branch, NamespaceUse, Place
+from .places import NamespaceUse, Place
 from .program import Program
-from .tree import body_of, children, last_name
+from .releases import Flags, first_release_again, value_on_newest
+from .tree import body_of, children, last_name, walk
 from .values import reads_of_value
 
-__all__ = ["depends_on_version", "is_final", "keep_guards"]
+__all__ = [
+    "Branch",
+    "BranchKind",
+    "branches_of",
+    "conditions_of",
+    "depends_on_version",
+    "is_final",
+    "moves",
+    "obstacles_of_guards",
+]
 
 _MISSING = ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
 _EXITS = (cst.Return, cst.Continue, cst.Break)
@@ -45,63 +57,249 @@ _HOLDERS = (
 _HOLDING = ("OrderedDict", "dict", "partial", "staticmethod")
 
 
-def keep_guards(program: Program) -> None:
-    """Takes the places out of a program that are left because another branch is up to date.
+class BranchKind(enum.Enum):
+    """How a version of TensorFlow decides about a branch."""
 
-    The places of that branch stay, too, unless Keras 3 needs the shim's class there.
+    TESTED = "the version is tested"
+    IMPORTED = "an import is tried"
+    USED = "such a branch uses the code"
+
+
+class Branch(NamedTuple):
+    """A branch that the newest TensorFlow does not take, or that it may not take.
+
+    Attributes:
+      node: the branch.
+      others: the other branches of its statement.
+      kind: how the version decides.
+      is_never_taken: whether it is certain that the newest TensorFlow does not take it.
+      has_final: whether another branch uses the current API.
+      as_text: a comparison that decides, if it compares versions as text, with the first release
+        for which it gives the wrong answer.
+      names: the names of other files that decide; empty if this file does.
+      places: the legacy places in it, in the order of the source.
     """
-    program.guards = _guarded_branches(program)
-    is_for_keras_3 = not program.options.to_shim and program.options.for_keras_3
-    both = [branch for branch in program.guards if branch.has_final]
-    kept = {place.node for branch in both for place in branch.places}
-    others = {node for branch in both for node in branch.others}
-    for place in program.places() if others else ():
-        is_of_keras = isinstance(place, NamespaceUse) or place.legacy.family is Family.FINAL
-        if _is_within(program, place.node, others) and not (is_for_keras_3 and is_of_keras):
-            kept.add(place.node)
-    if kept:
-        program.guarded += [one for one in program.references if one.node in kept]
-        program.references = [one for one in program.references if one.node not in kept]
-        program.namespaces = [one for one in program.namespaces if one.node not in kept]
-        program.by_node = {reference.node: reference for reference in program.references}
+
+    node: cst.CSTNode
+    others: Sequence[cst.CSTNode] = ()
+    kind: BranchKind = BranchKind.TESTED
+    is_never_taken: bool = False
+    has_final: bool = False
+    as_text: Optional[tuple[cst.Comparison, str]] = None
+    names: frozenset[str] = frozenset()
+    places: tuple[Place, ...] = ()
 
 
-def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
+def branches_of(program: Program, flags: Flags) -> list[Branch]:
+    """The innermost branch around each legacy place, or around what uses it.
+
+    Args:
+      program: the file.
+      flags: the names of other files that depend on the version. With the flags of an unfinished
+        search, those branches that names of other files may decide are not included.
+    """
+    key = tuple(sorted(flags.items(), key=lambda item: item[0]))
+    return program.cached(_branches, key)
+
+
+def obstacles_of_guards(program: Program) -> Iterator[tuple[Place, frozenset[str]]]:
+    """The legacy places in such branches, each with the names of other files that decide.
+
+    The names are empty if the file itself decides; otherwise the place is in such a branch if one
+    of them depends on the version.
+    """
+    guards = _Guards(program, None)
+    for place in filter(moves, program.places()):
+        names: set[str] = set()
+        for guard in itertools.chain(guards.around(place.node, place), guards.of_uses(place)):
+            if not guard.names:
+                yield place, frozenset()
+                break
+            names |= guard.names
+        else:
+            if names:
+                yield place, frozenset(names)
+
+
+def conditions_of(program: Program) -> frozenset[str]:
+    """The names of other files that may decide whether legacy places of this one run."""
+    return frozenset().union(*(names for _, names in obstacles_of_guards(program)))
+
+
+def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> bool:
     """Whether the version of TensorFlow decides if a place runs."""
-    return any(True for _ in _guards_around(program, node))
+    return any(True for _ in _Guards(program, flags).around(node))
 
 
-def _guarded_branches(program: Program) -> list[Branch]:
-    """The innermost branch around each legacy place, or around what uses it."""
+def _branches(program: Program, key: tuple[tuple[str, object], ...]) -> list[Branch]:
+    guards = _Guards(program, dict(key))  # type: ignore[arg-type]
     found: dict[cst.CSTNode, Branch] = {}
-    for place in sorted(filter(_moves, program.places()), key=lambda one: program.order[one.node]):
-        around = _guards_around(program, place.node, place)
-        for guard in itertools.chain(around, _guards_of_uses(program, place)):
+    for place in sorted(filter(moves, program.places()), key=lambda one: program.order[one.node]):
+        for guard in itertools.chain(guards.around(place.node, place), guards.of_uses(place)):
             has_final = _have_final(program, guard.others, place)
-            if guard.kind != "used" or not has_final:
+            if guard.kind is not BranchKind.USED or not has_final:
                 known = found.get(guard.node, guard._replace(has_final=has_final))
                 found[guard.node] = known._replace(places=(*known.places, place))
                 break
     return list(found.values())
 
 
-def _guards_around(
-    program: Program, node: cst.CSTNode, tried: Optional[Place] = None
-) -> Iterator[Branch]:
-    """The guards around a node, the innermost first; of a place that may be `tried`, those too."""
-    below = node
-    for above in program.ancestors(node):
-        deciding = _deciding(program, above)
-        if below not in deciding and any(asks_version(program, one) for one in deciding):
+class _Guards:
+    """Finds guards.
+
+    Args:
+      program: the file.
+      flags: the names of other files that depend on the version; None if they all count.
+    """
+
+    def __init__(self, program: Program, flags: Optional[Flags]) -> None:
+        self._program = program
+        self._flags = flags
+
+    def around(self, node: cst.CSTNode, tried: Optional[Place] = None) -> Iterator[Branch]:
+        """The guards around a node, the innermost first; of a `tried` place, those too."""
+        program, below = self._program, node
+        for above in program.ancestors(node):
+            deciding = _deciding(program, above)
+            if below not in deciding:
+                yield from self._decided(above, below, deciding)
+            if isinstance(above, cst.Try) and tried is not None:
+                yield from self._tried(tried, above, below)
+            yield from self._after_exit(below)
+            below = above
+
+    def of_uses(self, place: Place) -> Iterator[Branch]:
+        """The guards around the uses of the functions, classes and tables that contain a place."""
+        program = self._program
+        pending = [place.node]
+        seen = {one.root or one.node for one in program.places()}
+        for uses in itertools.chain.from_iterable(_uses(program, node) for node in pending):
+            names = [use for use in uses if isinstance(use, cst.Name)]  # attributes: of any object
+            for use in filter(lambda one: one not in seen, uses):
+                seen.add(use)
+                pending.append(use)
+                for guard in self.around(use):
+                    if not any(_is_within(program, name, guard.others) for name in names):
+                        yield guard._replace(kind=BranchKind.USED)
+
+    def _decided(
+        self, above: cst.CSTNode, below: cst.CSTNode, deciding: Sequence[cst.CSTNode]
+    ) -> Iterator[Branch]:
+        """The guard that a statement or expression is for one of its parts."""
+        program = self._program
+        names: set[str] = set()
+        for part in deciding:
+            depends, found = self._depends(part)
+            names |= found
+            if not depends:
+                continue
+            taken = self._is_taken(above, below, part)
+            if taken is not None and taken:
+                return
             others = [one for one in children(above) if one is not below and one not in deciding]
             if isinstance(above, cst.BooleanOperation):  # of `old and legacy or current`
                 up = program.parents[above]
                 others = [above.left, *([up.right] if isinstance(up, type(above)) else [])]
-            yield Branch(below, others or _following(program, above))
-        elif isinstance(above, cst.Try) and tried is not None:
-            yield from _tried(program, tried, above, below)
-        yield from _after_exit(program, below)
-        below = above
+            yield Branch(
+                below,
+                others or _following(program, above) or self._beside(above, below),
+                is_never_taken=taken is not None,
+                as_text=_compared_as_text(program, part),
+                names=frozenset() if not found else frozenset(names),
+            )
+            return
+
+    def _beside(self, statement: cst.CSTNode, branch: cst.CSTNode) -> list[cst.CSTNode]:
+        """What the newest TensorFlow runs beside `if old:`, if this has no `else`.
+
+        That is the branch of `if new:` in the same block, or the default that the branch replaces.
+        """
+        program = self._program
+        bound = _assigned(branch)
+        found: list[cst.CSTNode] = []
+        for sibling in body_of(statement, program.parents) or ():
+            if sibling is statement:
+                continue
+            if isinstance(sibling, cst.If):
+                taken = self._is_taken(sibling, sibling.body, sibling.test)
+                if self._depends(sibling.test)[0] and taken is not False:
+                    found.append(sibling.body)
+            elif program.order[sibling] < program.order[statement]:
+                found += [sibling] if bound & _assigned(sibling) else []
+        return found
+
+    def _depends(self, node: cst.CSTNode) -> tuple[bool, frozenset[str]]:
+        """Whether an expression depends on the version, and by which names of other files."""
+        dependence = dependence_of(self._program, node)
+        if dependence.is_certain:
+            return True, frozenset()
+        names = dependence.names
+        if self._flags is not None:
+            names &= self._flags.keys()
+        return bool(names), names
+
+    def _is_taken(
+        self, above: cst.CSTNode, below: cst.CSTNode, test: cst.CSTNode
+    ) -> Optional[bool]:
+        """Whether the newest TensorFlow takes a branch; None if that is not known."""
+        if not isinstance(test, cst.BaseExpression):
+            return None
+        value = value_on_newest(self._program, test, self._flags or {})
+        if value is None:
+            return None
+        if isinstance(above, (cst.If, cst.IfExp)):
+            return bool(value[0]) is (below is above.body)
+        if isinstance(above, cst.BooleanOperation):
+            return bool(value[0]) is isinstance(above.operator, cst.And)
+        return None
+
+    def _tried(self, place: Place, statement: cst.Try, below: cst.CSTNode) -> Iterator[Branch]:
+        """The guard that a `try` around an import or the read of a module is."""
+        program = self._program
+        handlers = [
+            one
+            for one in statement.handlers
+            if one.type is None or any(name in program.code(one.type) for name in _MISSING)
+        ]
+        if below is statement.body and handlers:
+            if _have_final(program, handlers, place) or _is_import(program, place, statement.body):
+                yield Branch(below, handlers, BranchKind.IMPORTED)
+        elif handlers and below is not statement.body and tries_tensorflow(program, statement):
+            yield Branch(below, [statement.body] if below in handlers else handlers)
+
+    def _after_exit(self, statement: cst.CSTNode) -> Iterator[Branch]:
+        """The guards of what follows `if version: return`."""
+        program = self._program
+        if body_of(statement, program.parents) is None:
+            return
+        for exit_ in program.cached(_exits_in, program.parents[statement]):
+            if program.order[exit_] >= program.order[statement]:
+                continue
+            depends, names = self._depends(exit_.test)
+            if not depends:
+                continue
+            value = value_on_newest(program, exit_.test, self._flags or {})
+            if value is None or value[0]:  # the newest TensorFlow leaves before
+                as_text = _compared_as_text(program, exit_.test)
+                never = value is not None
+                yield Branch(
+                    exit_, [exit_.body], is_never_taken=never, as_text=as_text, names=names
+                )
+
+
+def _assigned(node: cst.CSTNode) -> set[str]:
+    """The names that statements below a node assign."""
+    targets = (part.target for part in walk(node) if isinstance(part, cst.AssignTarget))
+    return {target.value for target in targets if isinstance(target, cst.Name)}
+
+
+def _compared_as_text(program: Program, test: cst.CSTNode) -> Optional[tuple[cst.Comparison, str]]:
+    for node in walk(test):
+        if isinstance(node, cst.Comparison):
+            release = first_release_again(program, node)
+            if release:
+                return node, release
+    return None
 
 
 def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
@@ -112,23 +310,6 @@ def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
     if not isinstance(found, Sequence):
         return [found] if found is not None else ()
     return [one for one in found if "skip" not in program.code(one)]  # a test for some versions
-
-
-def _guards_of_uses(program: Program, place: Place) -> Iterator[Branch]:
-    """The guards around the uses of the functions, classes and tables that contain a place."""
-    pending, seen = [place.node], {one.root or one.node for one in program.places()}
-    for uses in itertools.chain.from_iterable(_uses(program, node) for node in pending):
-        names = [one for one in uses if isinstance(one, cst.Name)]  # attributes: of any object
-        for use in filter(lambda one: one not in seen, uses):
-            seen.add(use)
-            pending.append(use)
-            for guard in program.cached(_guards_of_use, use):
-                if not any(_is_within(program, one, guard.others) for one in names):
-                    yield guard
-
-
-def _guards_of_use(program: Program, use: cst.CSTNode) -> list[Branch]:
-    return [guard._replace(kind="used") for guard in _guards_around(program, use)]
 
 
 def _uses(program: Program, node: cst.CSTNode) -> list[list[cst.CSTNode]]:
@@ -145,39 +326,16 @@ def _is_holder(node: cst.CSTNode) -> bool:
     return is_call or isinstance(node, _HOLDERS)
 
 
-def _tried(
-    program: Program, place: Place, statement: cst.Try, below: cst.CSTNode
-) -> Iterator[Branch]:
-    """The guard that a `try` around an import or the read of a module is."""
-    handlers = [
-        one
-        for one in statement.handlers
-        if one.type is None or any(name in program.code(one.type) for name in _MISSING)
-    ]
-    if below is statement.body and handlers:
-        if _have_final(program, handlers, place) or _is_import(program, place, statement.body):
-            yield Branch(below, handlers, "imported")
-    elif handlers and below is not statement.body and tries_tensorflow(program, statement):
-        yield Branch(below, [statement.body] if below in handlers else handlers)
-
-
 def _is_import(program: Program, place: Place, body: cst.CSTNode) -> bool:
     """Whether the place imports or reads a symbol or module directly in the body of a `try`."""
     between = itertools.takewhile(lambda one: one is not body, program.ancestors(place.node))
     return not any(isinstance(one, _RUNNING) for one in between)
 
 
-def _after_exit(program: Program, statement: cst.CSTNode) -> Iterator[Branch]:
-    """The guards of what follows `if version: return`."""
-    if body_of(statement, program.parents) is not None:
-        for one in program.cached(_tested_exits, program.parents[statement]):
-            if program.order[one] < program.order[statement]:
-                yield Branch(one, [one.body])
-
-
-def _tested_exits(program: Program, block: cst.CSTNode) -> list[cst.If]:
+def _exits_in(program: Program, block: cst.CSTNode) -> list[cst.If]:
+    """The statements of a block such as `if version: return`."""
     ifs = [one for one in children(block) if isinstance(one, cst.If) and one.orelse is None]
-    return [one for one in ifs if _exits(one.body) and asks_version(program, one.test)]
+    return [one for one in ifs if _exits(one.body)]
 
 
 def _following(program: Program, statement: cst.CSTNode) -> list[cst.CSTNode]:
@@ -202,7 +360,7 @@ def _is_within(program: Program, node: cst.CSTNode, parts: Collection[cst.CSTNod
 # What is legacy, and what is current.
 
 
-def _moves(place: Place) -> bool:
+def moves(place: Place) -> bool:
     """Whether a place names a legacy symbol, a module of such, or the twin of one of these."""
     if isinstance(place, NamespaceUse):
         module = namespace_of(place.path)

@@ -15,7 +15,7 @@ import functools
 import re
 from typing import NamedTuple, Optional
 
-from tf_lossscale._paths import SYMBOLS
+from tf_lossscale._paths import PRIVATE, SYMBOLS
 
 from ..model import Group
 
@@ -58,6 +58,7 @@ class Legacy(NamedTuple):
       namespace: the public namespace of the path, without `tensorflow.` and `compat.v1.`.
       root: the TensorFlow namespace that the path starts from, as in `Root`; or `ON_SHIM`.
       is_current: whether the newest TensorFlow has the path, or that of which it is the twin.
+      is_private: whether the path leads through a private module.
       never_existed: whether the path never existed in TensorFlow.
     """
 
@@ -67,6 +68,7 @@ class Legacy(NamedTuple):
     namespace: str
     root: str
     is_current: bool
+    is_private: bool = False
     never_existed: bool = False
 
     @property
@@ -154,44 +156,38 @@ _FAMILIES = {
 }
 """The family of each public namespace (written without `compat.v1.`)."""
 
-_PRIVATE = {
-    "contrib.mixed_precision.python.loss_scale_manager": "contrib.mixed_precision",
-    "contrib.mixed_precision.python.loss_scale_optimizer": "contrib.mixed_precision",
-    "contrib.tpu.python.tpu.tpu_optimizer": "contrib.tpu",
-    "contrib.tpu.python.ops.tpu_ops": "contrib.tpu",
-    "contrib.tpu.python.tpu.tpu": "contrib.tpu",
-    "python.tpu.tpu_optimizer": "tpu",
-    "python.tpu.ops.tpu_ops": "tpu",
-    "python.training.experimental.loss_scale": "train.experimental",
-    "python.training.experimental.loss_scale_optimizer": "train.experimental",
-    "python.training.experimental.mixed_precision": "train.experimental",
-    "python.keras.mixed_precision.experimental.loss_scale_optimizer": _EXPERIMENTAL,
-    "python.keras.mixed_precision.experimental.policy": _EXPERIMENTAL,
-    "python.keras.mixed_precision.experimental.get_layer_policy": _EXPERIMENTAL,
-    "python.keras.mixed_precision.experimental": _EXPERIMENTAL,
-    "python.keras.mixed_precision.loss_scale_optimizer": "keras.mixed_precision",
-    "python.keras.mixed_precision.policy": "keras.mixed_precision",
-    "python.keras.mixed_precision": "keras.mixed_precision",
-    "python.keras.api._v1.keras.mixed_precision.experimental": _EXPERIMENTAL,
-    "python.keras.api._v2.keras.mixed_precision.experimental": _EXPERIMENTAL,
+_PRIVATE: dict[str, dict[str, str]] = {
+    module.removeprefix("tensorflow."): {
+        name: path.removeprefix("compat.v1.") for name, path in names.items()
+    }
+    for module, names in {
+        **PRIVATE,
+        # `tpu.py` imports the sum, and TensorFlow 2.4 to 2.8 the names of the final API.
+        "tensorflow.contrib.tpu.python.tpu.tpu": PRIVATE[
+            "tensorflow.contrib.tpu.python.ops.tpu_ops"
+        ],
+        "tensorflow.python.keras.mixed_precision": PRIVATE["keras.src.mixed_precision"],
+    }.items()
 }
-"""Maps the private modules that define the symbols to public namespaces."""
+"""The private modules, without `tensorflow.`: the public path of each of their names."""
 
-_PRIVATE_NAMES = {
+_ALIASES = {
     "keras.mixed_precision.LossScaleOptimizerV1": f"{_EXPERIMENTAL}.LossScaleOptimizer",
     "keras.mixed_precision.PolicyV1": f"{_EXPERIMENTAL}.Policy",
-    "train.experimental.enable_mixed_precision_graph_rewrite_v1": (
-        "train.experimental.enable_mixed_precision_graph_rewrite"
-    ),
-    "train.experimental.disable_mixed_precision_graph_rewrite_v1": (
-        "train.experimental.disable_mixed_precision_graph_rewrite"
-    ),
 }
+"""Names that programs read from a public module, though only private ones have them."""
 _NEVER_EXISTED = {
     "estimator.tpu.CrossShardOptimizer": "tpu.CrossShardOptimizer",
     "keras.mixed_precision.set_policy": f"{_EXPERIMENTAL}.set_policy",
     f"{_EXPERIMENTAL}.set_global_policy": f"{_EXPERIMENTAL}.set_policy",
 }
+
+_MOVED_FINALS = ("LossScaleOptimizer", "set_global_policy")
+"""The symbols of the final API that can go to the shim.
+
+Keras 3 has another class of the first name, and wraps optimizers in it under the policy that the
+second one sets.
+"""
 
 DISTINCTIVE = frozenset(
     symbol.name
@@ -203,18 +199,27 @@ DISTINCTIVE = frozenset(
 _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 
 
-def _table() -> dict[str, tuple[str, Family, bool]]:
-    table: dict[str, tuple[str, Family, bool]] = {}
+class _Entry(NamedTuple):
+    """What a public path leads to."""
+
+    name: str
+    rule: str
+    family: Family
+    never_existed: bool = False
+
+
+def _table() -> dict[str, _Entry]:
+    """The entry of each public path, without `tensorflow.` and `compat.v1.`."""
+    table: dict[str, _Entry] = {}
     for symbol in SYMBOLS:
-        # Of the final API only the optimizer is migrated: Keras 3 has another class of that name.
-        rule = symbol.rule if symbol.legacy or symbol.name == "LossScaleOptimizer" else ""
+        is_moved = symbol.legacy or symbol.name in _MOVED_FINALS
         for namespace in symbol.namespaces:
             place = namespace.removeprefix("compat.v1.")
-            table[f"{place}.{symbol.name}"] = (rule, _FAMILIES[place], False)
+            rule = symbol.rule if is_moved else ""
+            table[f"{place}.{symbol.name}"] = _Entry(symbol.name, rule, _FAMILIES[place])
     del table["keras.mixed_precision.from_loss_scale"]  # the shim's own, not TensorFlow's
     for path, meant in _NEVER_EXISTED.items():
-        rule, family, _ = table[meant]
-        table[path] = (rule, family, True)
+        table[path] = table[meant]._replace(never_existed=True)
     return table
 
 
@@ -250,15 +255,23 @@ def legacy_of(path: str) -> Optional[Legacy]:
     root, rest = _split(path)
     if root is None or rest in _PRIVATE:  # a module, though a symbol has the same name
         return None
-    namespace, _, name = rest.rpartition(".")
-    namespace = _PRIVATE.get(namespace, namespace)
-    rest = _PRIVATE_NAMES.get(f"{namespace}.{name}", f"{namespace}.{name}")
-    rule, family, never = _TABLE.get(rest, ("", None, False))
-    if family is None or (root == ON_SHIM and (never or family not in _ON_SHIM)):
+    module, _, last = rest.rpartition(".")
+    is_private = module in _PRIVATE and root != ON_SHIM
+    public = _PRIVATE[module].get(last, "") if is_private else _ALIASES.get(rest, rest)
+    entry = _TABLE.get(public)
+    if entry is None or (root == ON_SHIM and not _is_read_from_shim(entry)):
         return None
-    name, namespace = _NEVER_EXISTED.get(rest, rest).rpartition(".")[2], rest.rpartition(".")[0]
-    is_current = _is_current(namespace, family, path)
-    return Legacy(name, rule, family, namespace, root, is_current, never)
+    namespace = public.rpartition(".")[0]
+    is_current = not is_private and _is_current(namespace, entry.family, path)
+    return Legacy(
+        entry.name, entry.rule, entry.family, namespace, root, is_current, is_private,
+        entry.never_existed,
+    )  # fmt: skip
+
+
+def _is_read_from_shim(entry: _Entry) -> bool:
+    """Whether the shim's twin of a symbol is migrated further, like the symbol itself."""
+    return entry.family in _ON_SHIM and not entry.never_existed
 
 
 def _split(path: str) -> tuple[Optional[str], str]:
@@ -294,17 +307,38 @@ class Namespace(NamedTuple):
     is_final: bool
     is_current: bool
 
+    @property
+    def has_others(self) -> bool:
+        """Whether it also holds things that the shim's module does not have."""
+        return self.name not in _WHOLE
+
+
+_WHOLE = (
+    "contrib.mixed_precision",
+    "keras.mixed_precision",
+    _EXPERIMENTAL,
+    "mixed_precision.experimental",
+)
+"""The modules of which everything is in the shim's module of the same name."""
+
 
 @functools.lru_cache(maxsize=4096)
 def namespace_of(path: str) -> Optional[Namespace]:
     """The module of legacy symbols, of TensorFlow or the shim, that `path` means, or None."""
     root, rest = _split(path)
-    name = _PRIVATE.get(rest, rest) if root != ON_SHIM else rest
+    is_private = rest in _PRIVATE and root != ON_SHIM
+    name = _public_module(rest) if is_private else rest
     if root is None or name not in _NAMESPACES:
         return None
     family = _FAMILIES[name]
     if root == ON_SHIM and family not in _ON_SHIM:
         return None
-    is_current = _is_current(name, family, path)
+    is_current = not is_private and _is_current(name, family, path)
     is_final = family in _STAY_ON_SHIM if root == ON_SHIM else is_current
     return Namespace(name, family, is_final, is_current)
+
+
+def _public_module(module: str) -> str:
+    """The public module that has most names of a private one."""
+    modules = [path.rpartition(".")[0] for path in _PRIVATE[module].values()]
+    return max(modules, key=modules.count)

@@ -9,7 +9,6 @@ from typing import Optional
 
 import libcst as cst
 
-from .classes import names_final_class
 from .places import Place, Reference
 from .program import Program
 from .tree import last_name, string_of
@@ -18,7 +17,6 @@ __all__ = [
     "DISPLAYS",
     "Mention",
     "accesses",
-    "classes_named",
     "compares_type",
     "mention_of",
     "named_in_text",
@@ -93,21 +91,6 @@ def compares_type(program: Program, node: cst.CSTNode) -> bool:
     sides = [parent.left, *(one.comparator for one in parent.comparisons)]
     texts = [program.code(side) for side in sides]
     return any(text.startswith("type(") or text.endswith(".__class__") for text in texts)
-
-
-def classes_named(program: Program) -> frozenset[str]:
-    """Which Keras optimizers a file names: `final`, `experimental`, and `tested` for class tests.
-
-    The class of a test may come through another module of the project.
-    """
-    found = {"final"} if names_final_class(program) else set()
-    nodes = [one.node for one in program.references if one.legacy.is_experimental_optimizer]
-    if nodes:
-        found.add("experimental")
-    nodes += [one.node for one in program.unclear if one.name == "LossScaleOptimizer"]
-    if any(tested_object(program, node) is not None for node in nodes):
-        found.add("tested")
-    return frozenset(found)
 
 
 def named_in_text(program: Program, name: str) -> bool:

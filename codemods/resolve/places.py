@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, Optional, Union
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from ..model import Options
 from .legacy_symbols import DISTINCTIVE, Legacy, is_of_shim, legacy_of, namespace_of, root_of
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
+from .tree import is_stored, last_name
 
 __all__ = [
     "LOOK_ALIKES",
-    "Branch",
     "NamespaceUse",
     "Place",
     "Places",
     "Reference",
     "Unclear",
+    "Why",
     "code_of",
     "imports_of",
 ]
@@ -79,6 +80,15 @@ Place = Union[Reference, NamespaceUse]
 """What a rule can give a new path."""
 
 
+class Why(enum.Enum):
+    """Why the origin of a name cannot be resolved."""
+
+    STAR = "only a star import can bind it"
+    CALL = "it is read from what a call returned or a caller passed"
+    RE_EXPORT = "it comes through another module"
+    SEVERAL = "it can mean several symbols"
+
+
 class Unclear(NamedTuple):
     """A place with the name of a legacy symbol whose origin cannot be resolved statically.
 
@@ -86,68 +96,83 @@ class Unclear(NamedTuple):
       node: the place.
       scope: the scope that contains it.
       name: the name.
-      why: `star`, `call`, `re-export` or `several`.
+      why: why its origin cannot be resolved.
       through: the module or expression that the name comes from.
       legacy: the symbols that it refers to on some paths, if it refers to others on the rest.
+      may_be_final: whether it can be the final class, which need not move.
     """
 
     node: cst.CSTNode
     scope: Scope
     name: str
-    why: str
+    why: Why
     through: str
     legacy: tuple[Legacy, ...] = ()
+    may_be_final: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of a name that comes through another module."""
+        dot = "" if self.through.endswith(".") else "."
+        return f"{self.through}{dot}{self.name}"
 
 
-class Branch(NamedTuple):
-    """A branch that only some versions of TensorFlow take.
-
-    Attributes:
-      node: the branch.
-      others: the other branches of its statement.
-      kind: whether the version is tested, an import is tried, or such a branch uses this code.
-      has_final: whether another branch uses the current API.
-      places: the legacy places in it, in the order of the source.
-    """
-
-    node: cst.CSTNode
-    others: Sequence[cst.CSTNode] = ()
-    kind: Literal["tested", "imported", "used"] = "tested"
-    has_final: bool = False
-    places: tuple[Place, ...] = ()
+_SETTING = ("delattr", "object", "setattr")
+"""Functions that set an attribute of their first argument; `object` is that of `mock.patch`."""
 
 
 class Places:
-    """The places of one program, found once; the attributes are those of `Program`."""
+    """The places of one file, found once; the attributes are those of `Program`."""
 
-    def __init__(self, scopes: ScopeBuilder, origins: Origins, options: Options) -> None:
+    def __init__(self, scopes: ScopeBuilder, origins: Origins) -> None:
         self._scopes = scopes
         self._parents = scopes.parents
         self._origins = origins
-        self._options = options
         self.references: list[Reference] = []
         self.namespaces: list[NamespaceUse] = []
-        self.guarded: list[Reference] = []
+        self.written: list[Place] = []
+        self.mixed: list[Reference] = []
         self.unclear: list[Unclear] = []
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         for name, scope in scopes.loads.items():
             meanings = origins.of_name(name.value, scope)
-            if any(root_of(one) is not None or is_of_shim(one) for one in meanings):
+            if any(root_of(path) is not None or is_of_shim(path) for path in meanings):
                 self._resolve(name, scope, meanings)
             elif name.value in DISTINCTIVE and STAR in meanings:
-                self._unclear(name, scope, "star", _stars_of_others(scope))
+                self._unclear(name, scope, Why.STAR, _stars_of_others(scope))
         for binding in imports_of(scopes):
             self._resolve_import(binding)
-        known = {one.node for one in [*self.references, *self.guarded]}
-        known |= {one.node for one in self.unclear} | {node for node, _ in self.migrated}
-        for attribute in self._named_like_legacy():
-            if attribute not in known:
-                self._maybe_legacy(attribute)
+        self._resolve_by_name()
         for scope in scopes.all:
             for statement, path in scope.stars:
                 space = namespace_of(path)
                 if space is not None and not (is_of_shim(path) and space.is_final):
-                    self.unclear.append(Unclear(statement, scope, "*", "star", path))
+                    self.unclear.append(Unclear(statement, scope, "*", Why.STAR, path))
+
+    def _resolve_by_name(self) -> None:
+        """Looks at the attributes that are named like a symbol, but resolved to nothing."""
+        known = {place.node for place in [*self.references, *self.mixed, *self.written]}
+        known |= {place.node for place in self.unclear} | {node for node, _ in self.migrated}
+        for attribute in self._named_like_legacy():
+            if attribute not in known:
+                self._maybe_legacy(attribute)
+
+    def _add(self, place: Place) -> None:
+        """Adds a place, unless it is written."""
+        parent = self._parents.get(place.node)
+        call = self._parents.get(parent) if isinstance(parent, cst.Arg) else None
+        is_set = (
+            isinstance(place, NamespaceUse)
+            and isinstance(call, cst.Call)
+            and call.args[0] is parent
+            and last_name(call.func) in _SETTING
+        )
+        if is_set or is_stored(place.node, self._parents):
+            self.written.append(place)
+        elif isinstance(place, Reference):
+            self.references.append(place)
+        else:
+            self.namespaces.append(place)
 
     def _named_like_legacy(self) -> list[cst.Attribute]:
         """All attributes with the name of a legacy symbol, in the order of the source."""
@@ -180,15 +205,12 @@ class Places:
         if is_left and names:
             self.migrated.append((node, min(names)))
         elif space is not None and not is_mixed:
-            self.namespaces.append(space)
+            self._add(space)
         elif space is not None and isinstance(space.node, cst.Attribute):
-            self._several(space.node, scope, space.path, meanings)
+            module = namespace_of(space.path)
+            assert module is not None
+            self._several(space.node, scope, module.name, meanings)
         # Else a name is a module on some paths only; then what binds it is rewritten, not its uses.
-
-    def _final_moves(self, module: cst.BaseExpression) -> bool:
-        """Whether a chain names a class that is not the final one, or that moves, too."""
-        for_all = self._options.for_keras_3 or self._options.to_shim
-        return for_all or not _FINAL_MODULE.search(code_of(module))
 
     def _symbol(
         self,
@@ -201,14 +223,16 @@ class Places:
         """Adds a place of which at least one meaning is a legacy symbol."""
         found = [legacy for _, legacy in sorted(symbols.items()) if legacy is not None]
         others = [meaning for meaning in meanings if not symbols.get(meaning)]
-        # The shim's symbols run on every TensorFlow, so beside TensorFlow's they are a guard.
+        # The shim's symbols run on every TensorFlow, so beside TensorFlow's they are a guard, and
+        # several of them are right as they are.
         is_mixed = len({legacy.is_current for legacy in found}) > 1
         is_mixed |= len(set(map(is_of_shim, symbols))) > 1
+        is_mixed |= bool(others) and all(map(is_of_shim, meanings))
         reference = Reference(node, scope, found[-1], name)
         if is_mixed:
-            self.guarded.append(reference)
+            self.mixed.append(reference)
         elif not others and len({(one.name, one.family) for one in found}) == 1:
-            self.references.append(reference)
+            self._add(reference)
         else:
             self._several(node, scope, found[0].name, meanings, tuple(found))
 
@@ -221,7 +245,7 @@ class Places:
         legacy: tuple[Legacy, ...] = (),
     ) -> None:
         through = ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
-        self.unclear.append(Unclear(node, scope, name, "several", through, legacy))
+        self.unclear.append(Unclear(node, scope, name, Why.SEVERAL, through, legacy))
 
     def _maybe_legacy(self, node: cst.Attribute) -> None:
         """Adds a place with the name of a legacy symbol, unless it is known to be another one.
@@ -229,19 +253,19 @@ class Places:
         An object such as `self` or `modules["tf"]` can hold anything, so what is read from it
         counts below the name of a module only.
         """
-        name, module, through = node.attr.value, node.value, code_of(node.value)
+        name, through = node.attr.value, code_of(node.value)
         above = through.rpartition(".")[2]
         is_below_module = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
         if name == "experimental":  # the module itself, which is bound or passed on
             is_read = isinstance(self._parents.get(node), cst.Attribute)
             is_below_module = above in _MODULES and not is_read
         is_named = name in DISTINCTIVE
-        is_left = name == _FINAL and not self._final_moves(module)
+        is_final = name == _FINAL and bool(_FINAL_MODULE.search(through))
         root = _first_name(node)
         scope = self._scopes.loads.get(root) if root is not None else None
         if root is None or scope is None or root.value in ("self", "cls"):
-            if is_below_module and not is_left:
-                self._unclear(node, self._scopes.module_scope, "call", through)
+            if is_below_module:
+                self._unclear(node, self._scopes.module_scope, Why.CALL, through, is_final)
             return
         if _foreign(self._origins.of_name(root.value, scope)):
             return
@@ -250,18 +274,21 @@ class Places:
         if not is_named and not is_below_module:
             return
         if paths and root_of(paths[0]) is None:
-            self._unclear(node, scope, "re-export", paths[0].rpartition(".")[0])
-        elif paths or is_left:
+            self._unclear(node, scope, Why.RE_EXPORT, paths[0].rpartition(".")[0])
+        elif paths:
             return
         elif STAR in meanings:
-            self._unclear(node, scope, "star", _stars_of_others(scope))
+            self._unclear(node, scope, Why.STAR, _stars_of_others(scope), is_final)
         elif CALL in meanings or PARAMETER in meanings:
-            self._unclear(node, scope, "call", through)
+            self._unclear(node, scope, Why.CALL, through, is_final)
 
-    def _unclear(self, node: cst.CSTNode, scope: Scope, why: str, through: str) -> None:
+    def _unclear(
+        self, node: cst.CSTNode, scope: Scope, why: Why, through: str, may_be_final: bool = False
+    ) -> None:
         if through:
             name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
-            self.unclear.append(Unclear(node, scope, name, why, through))
+            found = Unclear(node, scope, name, why, through, may_be_final=may_be_final)
+            self.unclear.append(found)
 
     def _resolve_import(self, binding: Binding) -> None:
         legacy = legacy_of(binding.path)
@@ -275,7 +302,8 @@ class Places:
         known = root_of(binding.path) is not None or _foreign(frozenset([binding.path]))
         if name in DISTINCTIVE and not known:
             through = module if module.strip(".") else f"{module}."  # of `from .. import name`
-            self.unclear.append(Unclear(binding.node, binding.scope, name, "re-export", through))
+            found = Unclear(binding.node, binding.scope, name, Why.RE_EXPORT, through)
+            self.unclear.append(found)
 
 
 def _first_name(node: cst.CSTNode) -> Optional[cst.Name]:

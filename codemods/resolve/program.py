@@ -1,16 +1,14 @@
-"""One program (a file, or the cells of a notebook) with its names resolved."""
+"""One file (a source, or the cells of a notebook) with its names resolved."""
 
 from __future__ import annotations
 
-import copy
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Callable, Optional, TypeVar
 
 import libcst as cst
 
-from ..model import ALONE, Group, Options, Surroundings
-from .places import Branch, Place, Places, Reference, code_of, imports_of
+from .places import Place, Places, Reference, code_of, imports_of
 from .qualified_names import Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import ancestors, is_stored, root_name
@@ -21,51 +19,38 @@ _T = TypeVar("_T")
 
 
 class Program:
-    """The syntax trees of one program, resolved once for all rules.
+    """The syntax trees of one file, resolved once for all rules. Nothing in it changes later.
 
     Attributes:
-      options: the options that affect the rewrite.
-      surroundings: what the search has seen in the other files of the run.
       modules: one tree per source; None if the source could not be parsed.
-      on_shim: the groups of symbols that go to the shim, although the target is the final API.
-      notes: the places that decide that, each with the proposal that says why.
       scopes: the scopes, with the places where names are bound and read.
       origins: resolves expressions to dotted paths.
       references: every place that refers to a legacy symbol, and to nothing else.
       namespaces: every chain that ends at a module of legacy symbols, and each import of one.
-      guards: the branches with legacy names that only some versions of TensorFlow take.
-      guarded: places that mean the legacy or the final symbol, depending on the version. They are
-        right on both, and are not edited.
+      written: places that put something else in the place of a symbol or module.
+      mixed: places that mean a legacy symbol in one branch, and the final one or the shim's in
+        another. What binds their names is rewritten, so they are right on both.
       unclear: places that might refer to a legacy symbol.
       migrated: places that refer to a symbol of the shim, with its name.
     """
 
-    def __init__(
-        self,
-        modules: Sequence[Optional[cst.Module]],
-        options: Options,
-        surroundings: Surroundings = ALONE,
-    ) -> None:
-        self.options = options
-        self.surroundings = surroundings
+    def __init__(self, modules: Sequence[Optional[cst.Module]]) -> None:
         self.modules = modules
-        self.on_shim: frozenset[Group] = frozenset()
-        self.notes: Mapping[cst.CSTNode, object] = {}
         self.scopes = ScopeBuilder()
         for module in modules:
             if module is not None:
                 self.scopes.add(module)
         self.parents = self.scopes.parents
         self.origins = Origins()
-        self.guards: list[Branch] = []
-        found = Places(self.scopes, self.origins, options)
+        found = Places(self.scopes, self.origins)
         self.references = found.references
         self.namespaces = found.namespaces
-        self.guarded = found.guarded
+        self.written = found.written
+        self.mixed = found.mixed
         self.unclear = found.unclear
         self.migrated = found.migrated
-        self._memo: dict[object, object] = {}
         self.by_node = {reference.node: reference for reference in self.references}
+        self._memo: dict[object, object] = {}
 
     def cached(self, compute: Callable[..., _T], *arguments: object) -> _T:
         """Returns `compute(self, *arguments)`, which is computed only once."""
@@ -73,20 +58,6 @@ class Program:
         if key not in self._memo:
             self._memo[key] = compute(self, *arguments)
         return self._memo[key]  # type: ignore[return-value]  # holds results of all types
-
-    def goes_to_shim(self, group: Group) -> bool:
-        """Whether the symbols of a group go to the shim, and not to the final API."""
-        return self.options.to_shim or group in self.on_shim
-
-    def with_on_shim(
-        self, groups: Iterable[Group], notes: Optional[Mapping[cst.CSTNode, object]] = None
-    ) -> Program:
-        """The same program, of which more groups go to the shim; `notes` has the reasons."""
-        program = copy.copy(self)
-        program.on_shim = self.on_shim.union(groups)
-        program.notes = {**self.notes, **(notes or {})}
-        program._memo = {}
-        return program
 
     def imports(self) -> Iterator[Binding]:
         """Every binding that an import creates."""
@@ -103,10 +74,6 @@ class Program:
     def is_stored(self, node: cst.CSTNode) -> bool:
         """Whether any statement assigns to `node`, or deletes it."""
         return is_stored(node, self.parents)
-
-    def is_read_elsewhere(self, scope: Scope, name: str) -> bool:
-        """Whether other files of the run may read the variable `name` of `scope`."""
-        return scope is self.scopes.module_scope and name in self.surroundings.reads
 
     @functools.cached_property
     def order(self) -> dict[cst.CSTNode, int]:

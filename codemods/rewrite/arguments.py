@@ -12,6 +12,7 @@ from .comments import comments_in
 
 __all__ = [
     "Constant",
+    "argument_of_scale",
     "constant",
     "has_loss_scale",
     "keyword",
@@ -73,14 +74,19 @@ def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
 
 def has_loss_scale(call: cst.Call) -> bool:
     """Whether a call of the final class has an argument that only the experimental one took."""
+    return argument_of_scale(call) is not call
+
+
+def argument_of_scale(call: cst.Call) -> cst.CSTNode:
+    """The argument of a call that only the experimental class took; the call if it has none."""
     for index, argument in enumerate(call.args):
         if argument.keyword is not None and argument.keyword.value == "loss_scale":
-            return True
+            return argument
         if index == 1 and argument.keyword is None and not argument.star:
             value = constant(argument.value)
             if value is not None and isinstance(value[0], str):
-                return True
-    return False
+                return argument
+    return call
 
 
 def keyword(argument: cst.Arg, name: str) -> cst.Arg:

@@ -91,8 +91,6 @@ def closed_up(block: cst.CSTNode) -> object:
 
 def without_statement(program: Program, binding: Binding) -> Optional[Edits]:
     """The edits that remove the assignment of a name that is read once; None if it must remain."""
-    if program.is_read_elsewhere(binding.scope, binding.name):
-        return None
     if len(program.loads_of(binding.scope, binding.name)) > 1:
         return None
     return removal_of(program, binding)

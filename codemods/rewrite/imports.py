@@ -7,6 +7,7 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
+from ..facts import Decision
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
@@ -37,8 +38,11 @@ class _Added(NamedTuple):
 class ImportEdits:
     """Collects the changes to the imports of one program, and then converts them to edits."""
 
-    def __init__(self, program: Program, kept: Container[cst.CSTNode] = ()) -> None:
+    def __init__(
+        self, program: Program, decision: Decision, kept: Container[cst.CSTNode] = ()
+    ) -> None:
         self.program = program
+        self._decision = decision
         self._kept = kept
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
@@ -151,7 +155,12 @@ class ImportEdits:
     def _is_read_otherwise(self, variable: Variable) -> bool:
         """Whether other files, or annotations in strings, may read a variable."""
         is_named = named_in_text(self.program, variable[1])
-        return is_named or self.program.is_read_elsewhere(*variable)
+        return is_named or self.is_read_elsewhere(variable)
+
+    def is_read_elsewhere(self, variable: Variable) -> bool:
+        """Whether other files of the run may read a variable."""
+        scope, name = variable
+        return scope is self.program.scopes.module_scope and self._decision.may_read(name)
 
     def _is_alone_in_block(self, binding: Binding) -> bool:
         block = self._block(binding.node)

@@ -7,19 +7,21 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..model import Group, Safety
+from ..facts import Decision, Need, When
+from ..model import Group, Options, Safety
 from ..resolve.legacy_symbols import Family, Legacy, namespace_of, root_of
 from ..resolve.places import Place, Reference
-from ..resolve.program import Program
 from ..resolve.tree import Edit
 
 __all__ = [
     "FINAL",
     "SHIM",
     "V1",
+    "Obstacle",
     "Proposal",
+    "groups_of_place",
     "is_renamed",
-    "needs_of_place",
+    "obstacles_at",
     "shim_path",
     "shown_path",
     "symbol_of",
@@ -30,6 +32,27 @@ V1 = "tensorflow.compat.v1"
 FINAL = "tensorflow.keras.mixed_precision"
 
 Edits = tuple[tuple[cst.CSTNode, Edit], ...]
+
+
+class Obstacle(NamedTuple):
+    """A place that the final API does not fit.
+
+    Attributes:
+      node: the place.
+      need: what it needs; the engine fills in the line and the column.
+    """
+
+    node: cst.CSTNode
+    need: Need
+
+    @classmethod
+    def at(
+        cls, reference: Reference, why: str, when: When = When.ALWAYS, names: tuple[str, ...] = ()
+    ) -> Obstacle:
+        """A reference of which the group of symbols goes to the shim."""
+        legacy = reference.legacy
+        need = Need(legacy.group, legacy.rule, legacy.name, why, when=when, names=names)
+        return cls(reference.node, need)
 
 
 class Proposal(NamedTuple):
@@ -44,10 +67,9 @@ class Proposal(NamedTuple):
       moves: references and modules, each with the absolute path that replaces it.
       removed: references that the edits remove.
       edits: further edits, each at a node whose children have already been edited.
-      group: the symbols that are decided together with it; None if the place stands alone.
-      blocks: whether the final API is not possible here, so that the group goes to the shim.
       stays: whether the place needs no edit, so that the finding is for information only.
-      through: the paths of names that come through another module; see `Finding`.
+      through: the paths of names that come through other files; where these are right after the
+        rewrite of those files, there is nothing to report.
     """
 
     node: cst.CSTNode
@@ -58,8 +80,6 @@ class Proposal(NamedTuple):
     moves: tuple[tuple[Place, str], ...] = ()
     removed: tuple[Reference, ...] = ()
     edits: Edits = ()
-    group: Optional[Group] = None
-    blocks: bool = False
     stays: bool = False
     through: tuple[str, ...] = ()
 
@@ -72,20 +92,18 @@ class Proposal(NamedTuple):
         path: str = "",
         edits: Edits = (),
         removed: tuple[Reference, ...] = (),
-        group: Optional[Group] = None,
     ) -> Proposal:
         """A rewrite that keeps the behavior.
 
         The reference means `path` afterwards, which is empty where it keeps its meaning, or where
-        it is among those `removed` by the edits. The group is that of its symbol if it is None.
+        it is among those `removed` by the edits.
         """
         legacy = reference.legacy
         if legacy.never_existed:
             message = f"this path never existed in TensorFlow; {message}"
-        made = cls(reference.node, legacy.rule, legacy.name, Safety.SAFE, message)
         moves = ((reference, path),) if path else ()
-        group = legacy.group if group is None else group
-        return made._replace(moves=moves, edits=edits, removed=removed, group=group)
+        made = cls(reference.node, legacy.rule, legacy.name, Safety.SAFE, message)
+        return made._replace(moves=moves, edits=edits, removed=removed)
 
     @classmethod
     def unsafe(cls, reference: Reference, caveat: str, *, path: str, edits: Edits = ()) -> Proposal:
@@ -97,34 +115,30 @@ class Proposal(NamedTuple):
     def moved(cls, reference: Reference, path: str, why: str) -> Optional[Proposal]:
         """The same symbol under its last path; None if the reference has that path already."""
         legacy = reference.legacy
-        if legacy.root == "v1" and path == f"{V1}.{legacy.namespace}.{legacy.name}":
+        is_there = not legacy.is_private and not legacy.is_on_shim
+        if is_there and legacy.root == "v1" and path == f"{V1}.{legacy.namespace}.{legacy.name}":
             return None
-        return cls.safe(reference, f"use {shown_path(path)}; {why}", path=path)
-
-    @classmethod
-    def needs_shim(cls, reference: Reference, why: str) -> Proposal:
-        """A reference that the final API does not fit: its group of symbols goes to the shim."""
-        legacy = reference.legacy
-        return cls.place_needs_shim(reference.node, legacy.rule, legacy.name, legacy.group, why)
-
-    @classmethod
-    def place_needs_shim(
-        cls, node: cst.CSTNode, code: str, symbol: str, group: Group, why: str
-    ) -> Proposal:
-        """Another place that sends a group of symbols to the shim."""
-        return cls(node, code, symbol, Safety.SAFE, why, group=group, blocks=True)
+        if is_there and legacy.family is Family.FINAL and not legacy.never_existed:
+            return None
+        message = f"use {shown_path(path)}; {why}" if why else f"use {shown_path(path)}"
+        return cls.safe(reference, message, path=path)
 
     @classmethod
     def report(cls, node: cst.CSTNode, code: str, symbol: str, guidance: str) -> Proposal:
         """A place that a person must look at; `guidance` says what to do."""
         return cls(node, code, symbol, Safety.MANUAL, guidance)
 
+    @classmethod
+    def note(cls, node: cst.CSTNode, code: str, symbol: str, message: str) -> Proposal:
+        """A place that is right as it is; the message says why."""
+        return cls(node, code, symbol, Safety.SAFE, message, stays=True)
 
-def is_renamed(program: Program, legacy: Legacy) -> bool:
+
+def is_renamed(legacy: Legacy, options: Options, decision: Decision) -> bool:
     """Whether a run gives a symbol another path, where a name leads to it."""
-    moves = legacy.family is Family.FINAL and program.options.for_keras_3
-    goes = not legacy.is_final_path or moves or program.goes_to_shim(legacy.group)
-    return bool(legacy.rule) and goes
+    is_moved_final = legacy.is_keras_optimizer and options.for_keras_3
+    goes = not legacy.is_final_path or is_moved_final or decision.goes_to_shim(legacy.group)
+    return bool(legacy.rule) and goes and not (legacy.is_on_shim and options.to_shim)
 
 
 def shim_path(reference: Reference) -> str:
@@ -145,19 +159,23 @@ def shim_path(reference: Reference) -> str:
     return f"{SHIM}.{namespace}.{legacy.name}"
 
 
-def needs_of_place(program: Program, place: Place, code: str, why: str) -> Iterator[Proposal]:
-    """Sends the symbols that a place leads to, of a module all that it has, to the shim."""
+def groups_of_place(place: Place) -> tuple[Group, ...]:
+    """The groups of symbols that a place leads to; those of a module are all that it has."""
     if isinstance(place, Reference):
-        groups = [place.legacy.group]
-    else:
-        module = namespace_of(place.path)
-        if module is None or module.name.startswith("keras"):
-            groups = [Group.KERAS_OPTIMIZERS, Group.POLICIES]
-        else:
-            groups = [Group(module.family.value)]
-    for group in groups:
-        if not program.goes_to_shim(group):
-            yield Proposal.place_needs_shim(place.node, code, symbol_of(place), group, why)
+        return (place.legacy.group,)
+    module = namespace_of(place.path)
+    if module is None or module.name.startswith("keras"):
+        return (Group.KERAS_OPTIMIZERS, Group.POLICIES)
+    return (Group(module.family.value),)
+
+
+def obstacles_at(
+    place: Place, code: str, why: str, when: When = When.ALWAYS, names: tuple[str, ...] = ()
+) -> Iterator[Obstacle]:
+    """Sends the symbols that a place leads to, of a module all that it has, to the shim."""
+    for group in groups_of_place(place):
+        need = Need(group, code, symbol_of(place), why, when=when, names=names)
+        yield Obstacle(place.node, need)
 
 
 def symbol_of(place: Place) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
+from ..facts import Decision
 from ..resolve.legacy_symbols import is_of_shim, root_of
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
@@ -52,13 +53,14 @@ def respell(
     program: Program,
     moves: Mapping[Place, str],
     removed: Iterable[Reference],
+    decision: Decision,
     kept: Container[cst.CSTNode] = (),
 ) -> dict[cst.CSTNode, list[Edit]]:
     """The edits that give every reference in `moves` its new path, including the imports.
 
     The imports in `kept` stay as they are.
     """
-    return _Speller(program, moves, set(removed), kept).edits()
+    return _Speller(program, moves, set(removed), decision, kept).edits()
 
 
 class _Speller:
@@ -67,13 +69,14 @@ class _Speller:
         program: Program,
         moves: Mapping[Place, str],
         removed: set[Reference],
+        decision: Decision,
         kept: Container[cst.CSTNode],
     ) -> None:
         self.program = program
         self.kept = kept
         self.targets = dict(moves)
         self.removed = removed
-        self.imports = ImportEdits(program, kept)
+        self.imports = ImportEdits(program, decision, kept)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
         self.lost: dict[Variable, set[cst.Name]] = {}
         places = program.places()
@@ -206,7 +209,7 @@ class _Speller:
         if root is None or below is None or others or not is_removed:
             return
         edits = removal_of(self.program, binding)
-        if edits is not None and not self.program.is_read_elsewhere(*variable):
+        if edits is not None and not self.imports.is_read_elsewhere(variable):
             for node, edit in edits:
                 self.found.setdefault(node, []).append(edit)
             self._lose((below, root.value), root)

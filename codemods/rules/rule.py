@@ -11,12 +11,24 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable, NamedTuple, Optional
 
+from ..facts import Decision, When
 from ..model import Options, Safety, Target
 from ..resolve.program import Program
-from ..rewrite.proposal import Proposal
-from .to_shim import RENAMED, needs_of_exports, renames, replaced
+from ..rewrite.proposal import Obstacle, Proposal
+from .to_shim import RENAMED, needs_of_exports, renames
 
-__all__ = ["Example", "Program", "Proposal", "Rule", "Safety", "examples"]
+__all__ = [
+    "Decision",
+    "Example",
+    "Obstacle",
+    "Options",
+    "Program",
+    "Proposal",
+    "Rule",
+    "Safety",
+    "When",
+    "examples",
+]
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -82,7 +94,8 @@ def _example(name: str, text: str) -> Example:
     return made
 
 
-_Check = Callable[[Program], Iterable[Proposal]]
+_Needs = Callable[[Program, Options], Iterable[Obstacle]]
+_Check = Callable[[Program, Options, Decision], Iterable[Proposal]]
 
 
 class Rule(NamedTuple):
@@ -93,9 +106,11 @@ class Rule(NamedTuple):
       summary: one line for `tf-lossscale rules`.
       upstream: the release note or change that makes the rule necessary (a link or a citation).
       cases: the text of its examples, no-ops first, then rewrites; see `examples`.
-      check: yields the rule's proposals for one program (a file, or the cells of a notebook). For a
-        rule about a symbol of the shim, it is called where the symbol goes to the final API;
-        elsewhere the symbol is renamed, whatever the place.
+      needs: yields the places of a file that the final API does not fit. They send a group of
+        symbols to the shim, in the whole program.
+      check: yields the rule's proposals for a file. For a rule about a symbol of the shim, it is
+        called where the symbol goes to the final API; elsewhere the symbol is renamed, whatever the
+        place.
       reports: yields findings beside them, wherever the symbol goes.
       slug: the name of the rule's file, filled in by `codes.rules`.
       docstring: that of the rule's file, filled in by `codes.rules`.
@@ -106,6 +121,7 @@ class Rule(NamedTuple):
     summary: str
     upstream: str
     cases: str
+    needs: Optional[_Needs] = None
     check: Optional[_Check] = None
     reports: Optional[_Check] = None
     slug: str = ""
@@ -122,18 +138,27 @@ class Rule(NamedTuple):
         """The first code, by which rules are sorted."""
         return min(self.codes)
 
-    def proposals(self, program: Program) -> Iterator[Proposal]:
-        """The proposals for one program."""
-        renamed = [code for code in self.codes if code in RENAMED]
-        if renamed and program.goes_to_shim(RENAMED[renamed[0]]):
+    @property
+    def renamed(self) -> list[str]:
+        """The codes of which the symbols have a twin in the shim."""
+        return [code for code in self.codes if code in RENAMED]
+
+    def obstacles(self, program: Program, options: Options) -> Iterator[Obstacle]:
+        """The places of a file that the final API does not fit."""
+        for code in self.renamed:
+            yield from needs_of_exports(program, code)
+        if self.needs is not None:
+            yield from self.needs(program, options)
+
+    def proposals(
+        self, program: Program, options: Options, decision: Decision
+    ) -> Iterator[Proposal]:
+        """The proposals for one file, after the decision about its program."""
+        renamed = self.renamed
+        if renamed and decision.goes_to_shim(RENAMED[renamed[0]]):
             for code in renamed:
-                yield from renames(program, code)
-        else:
-            for code in renamed:
-                yield from needs_of_exports(program, code)
-            if self.check is not None:
-                yield from self.check(program)
-        for code in renamed:
-            yield from replaced(program, code)
+                yield from renames(program, code, options, decision)
+        elif self.check is not None:
+            yield from self.check(program, options, decision)
         if self.reports is not None:
-            yield from self.reports(program)
+            yield from self.reports(program, options, decision)

@@ -1,25 +1,45 @@
 """Every legacy name becomes its twin in the shim: with `--to shim`, and where a program needs it.
 
 A rename is always safe, because the shim makes it so at run time: its classes pass the class tests
-of TensorFlow's and the other way around, and its constructors take the same arguments.
+of TensorFlow's and the other way around, its constructors take the same arguments, and its methods
+mean on Keras 3 what they meant on Keras 2. So no argument, test or call is edited.
+
+A place that puts something else in the place of a symbol or module is reported, and stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tf_lossscale._paths import SYMBOLS
 
-from ..model import Group, Safety
+from ..facts import Decision, When
+from ..model import Group, Options
 from ..resolve.classes import is_written_for_keras_3
-from ..resolve.legacy_symbols import Family, legacy_of, root_of
+from ..resolve.legacy_symbols import Family, legacy_of
 from ..resolve.mentions import names_bound
-from ..resolve.places import Reference
+from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..rewrite.arguments import has_loss_scale
-from ..rewrite.proposal import Proposal, shim_path, shown_path
+from ..rewrite.proposal import (
+    Obstacle,
+    Proposal,
+    groups_of_place,
+    is_renamed,
+    obstacles_at,
+    shim_path,
+    shown_path,
+    symbol_of,
+)
 
-__all__ = ["RENAMED", "needs_of_exports", "notes", "renames", "replaced", "to_shim"]
+__all__ = [
+    "RENAMED",
+    "needs_of_exports",
+    "needs_of_written",
+    "renames",
+    "reports_of_written",
+    "to_shim",
+]
 
 _PATHS = [f"tensorflow.{space}.{symbol.name}" for symbol in SYMBOLS for space in symbol.namespaces]
 RENAMED: dict[str, Group] = {
@@ -29,62 +49,51 @@ RENAMED: dict[str, Group] = {
 
 _SAME = "it behaves as the original, on every TensorFlow"
 _EVERYWHERE = "it also runs on GPUs and CPUs"
-_BACKEND = (
-    "the shim's class needs the TensorFlow backend, but this file imports only keras, which can "
-    "run on another one"
-)
-_REPLACED = (
-    "the program puts something else in the place of this symbol, which only code that reads it "
-    "under the new name gets: pass it on another way"
+_POLICY = "under its policy, compile makes an optimizer with the methods of Keras 2, on Keras 3 too"
+_WRITTEN = (
+    "not renamed, because the program puts something of its own here: what is migrated to the "
+    "shim's names does not get it, so pass it on another way"
 )
 _ELSE = "the program puts something else in its place"
 _READ = "other files may read `{}` from here"
 _UNREAD = "nothing in this file reads `{}`, but other files may"
 _KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
-_GROUPS = {
-    Group.CONTRIB: "contrib classes",
-    Group.V1: "v1 loss scales and optimizers",
-    Group.CROSS_SHARD: "cross-shard symbols",
-    Group.POLICIES: "policies",
-    Group.KERAS_OPTIMIZERS: "Keras loss-scale optimizers",
-}
 
 
-def renames(program: Program, code: str) -> Iterator[Proposal]:
+def renames(
+    program: Program, code: str, options: Options, decision: Decision
+) -> Iterator[Proposal]:
     """The renames of the symbols of one rule."""
     for reference in program.references_to(code):
-        if reference.legacy.is_on_shim and program.options.to_shim:
+        legacy = reference.legacy
+        if legacy.is_on_shim and (options.to_shim or legacy.family is Family.CONTRIB):
             continue
-        if reference.legacy.family is not Family.FINAL or _leaves_final(program, reference):
-            yield _renamed_to_shim(program, reference)
+        if legacy.is_on_shim:
+            yield Proposal.note(reference.node, code, legacy.name, "stays on the shim")
+        elif legacy.family is not Family.FINAL or _leaves_final(program, reference, options):
+            yield to_shim(reference, _benefit(reference))
 
 
-def _leaves_final(program: Program, reference: Reference) -> bool:
-    """Whether a final class goes to the shim: it is not tf-keras's, nor used as Keras 3's.
+def _leaves_final(program: Program, reference: Reference, options: Options) -> bool:
+    """Whether a final symbol goes to the shim: it is not tf-keras's, nor used as Keras 3's.
 
     LS304 repairs a call with a loss scale, but on the way to the final API only.
     """
     call = program.call_of(reference.node)
-    if call is not None and has_loss_scale(call) and not program.options.to_shim:
+    if call is not None and has_loss_scale(call) and not options.to_shim:
         return False
     return reference.legacy.root != "tf_keras" and not program.cached(is_written_for_keras_3)
 
 
-def _renamed_to_shim(program: Program, reference: Reference) -> Proposal:
-    decides = program.notes.get(reference.node)
-    note = because(decides) if isinstance(decides, Proposal) else ""
-    if reference.legacy.is_on_shim:
-        return Proposal.safe(
-            reference, f"stays on the shim; {note}" if note else "stays on the shim"
-        )._replace(stays=True)
-    if program.options.to_shim:
-        is_cross_shard = reference.legacy.family is Family.CROSS_SHARD
-        note = _EVERYWHERE if is_cross_shard else _SAME
-    return to_shim(program, reference, note)
+def _benefit(reference: Reference) -> str:
+    if reference.legacy.family is Family.CROSS_SHARD:
+        return _EVERYWHERE
+    is_final_policy = reference.legacy.family is Family.FINAL and reference.legacy.is_policy
+    return _POLICY if is_final_policy else _SAME
 
 
-def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
-    """The places that bind a symbol of a rule for other files, or replace it.
+def needs_of_exports(program: Program, code: str) -> Iterator[Obstacle]:
+    """The places that bind a symbol of a rule for other files.
 
     `from amp import Wrap` in another file gets what `amp.py` binds to `Wrap`, and calls it with the
     legacy arguments. So a class whose arguments change goes to the shim if other files may read it,
@@ -92,62 +101,42 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
     """
     for reference in program.references_to(code):
         legacy = reference.legacy
-        if program.is_stored(reference.node) and not legacy.is_final_path:
-            yield Proposal.needs_shim(reference, _ELSE)
-        if reference.scope is not program.scopes.module_scope:
+        if reference.scope is not program.scopes.module_scope or legacy.is_final_path:
             continue
         for name in names_bound(program, reference):
-            why = ""
-            if program.is_read_elsewhere(reference.scope, name):
-                why = _READ.format(name)
-            elif legacy.group in _KERAS and not program.loads_of(reference.scope, name):
-                why = _UNREAD.format(name)
-            if why and not legacy.is_final_path:
-                yield Proposal.needs_shim(reference, why)
+            if legacy.group in _KERAS and not program.loads_of(reference.scope, name):
+                yield Obstacle.at(reference, _UNREAD.format(name))
+            else:
+                yield Obstacle.at(reference, _READ.format(name), When.IF_READ, (name,))
 
 
-def replaced(program: Program, code: str) -> Iterator[Proposal]:
-    """Reports the places that put something else in the place of a symbol."""
-    for reference in program.references_to(code):
-        if program.is_stored(reference.node):
-            yield Proposal.report(reference.node, code, reference.legacy.name, _REPLACED)
+def needs_of_written(program: Program) -> Iterator[Obstacle]:
+    """The places that put something else in the place of a legacy symbol or module."""
+    for place in program.written:
+        if not (isinstance(place, Reference) and place.legacy.is_final_path):
+            yield from obstacles_at(place, code_of_place(place), _ELSE)
 
 
-def because(decides: Proposal) -> str:
-    """Why the symbols of a group go to the shim, from the proposal of the place that decides it."""
-    group = decides.group
-    assert group is not None
-    return f"{decides.message}, so the {_GROUPS[group]} of this program go to the shim"
+def reports_of_written(
+    program: Program, options: Options, decision: Decision
+) -> Iterator[Proposal]:
+    """Reports these places, where the program's other places of the symbol are renamed."""
+    for place in program.written:
+        if isinstance(place, Reference):
+            is_moved = is_renamed(place.legacy, options, decision)
+        else:
+            is_moved = any(map(decision.goes_to_shim, groups_of_place(place)))
+        if is_moved:
+            yield Proposal.report(place.node, code_of_place(place), symbol_of(place), _WRITTEN)
 
 
-def notes(program: Program, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
-    """What decides that a group goes to the shim, for places that have no proposal of their own."""
-    known = {one.node for one in proposals}
-    groups = {one.legacy.group for one in program.references}
-    for node, decides in program.notes.items():
-        if node not in known and isinstance(decides, Proposal):
-            yield decides._replace(
-                outcome=Safety.SAFE,
-                message=because(decides) if decides.group in groups else decides.message,
-                moves=(),
-                edits=(),
-                removed=(),
-                blocks=False,
-                stays=True,
-            )
+def code_of_place(place: Place) -> str:
+    """The code of the rule that moves what a place leads to."""
+    return place.legacy.rule if isinstance(place, Reference) else "LS909"
 
 
-def to_shim(program: Program, reference: Reference, why: str) -> Proposal:
+def to_shim(reference: Reference, why: str) -> Proposal:
     """The rename of one reference to its twin in the shim."""
     path = shim_path(reference)
-    if reference.legacy.root == "keras" and not program.cached(_imports_tensorflow):
-        return Proposal.safe(reference, _BACKEND, path=path)._replace(outcome=Safety.UNSAFE)
-    return Proposal.safe(
-        reference, f"use {shown_path(path)}" + (f"; {why}" if why else ""), path=path
-    )
-
-
-def _imports_tensorflow(program: Program) -> bool:
-    """Whether the program imports TensorFlow, and so does not run on another backend of Keras."""
-    roots = (root_of(binding.path) for binding in program.imports())
-    return any(root is not None and root.name not in ("keras", "tf_keras") for root in roots)
+    message = f"use {shown_path(path)}; {why}" if why else f"use {shown_path(path)}"
+    return Proposal.safe(reference, message, path=path)

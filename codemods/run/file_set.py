@@ -1,21 +1,36 @@
-"""Processes the files of a run: work on each, one decision for each program, then the outcomes."""
+"""The files of a run: read all, decide once for each program, then edit all.
+
+1. The workers read the files with legacy names, and return their facts.
+2. What decides about branches is followed into other files, as far as it leads (`FlagSearch`).
+3. The files that may import these files are read for the names that they read.
+4. If the decision depends on which files are one program, the imports of all files are read.
+5. `decide` decides, and the workers edit the files.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Callable
 
-from ..files import atomic_write
+from ..decision.decide import Connections, decide
+from ..decision.exports import ReExports, names_read
+from ..decision.flags import FlagSearch
+from ..decision.modules import Modules, stem_of
+from ..decision.programs import programs_of
+from ..facts import ALONE, Decision, FileFacts, Links, Made, Trait
 from ..files.discover import Candidate
-from ..model import FileFacts, FileResult, Group, with_followers
+from ..model import FileResult
 from .limits import Limits
-from .pool import process_all
+from .pool import Workers
 from .process_file import finished
-from .programs import Programs, ReExports
-from .results import FileOutcome, Plan, Spool, Task
-from .words import Words
+from .results import FileOutcome, Job, JobKind, Plan, Read, Spool
 
-__all__ = ["FileSet"]
+__all__ = ["FileSet", "edited_alone"]
+
+_BATCH = 40
+"""Files of which one job reads the links."""
+_OTHERS = ""
+"""Stands for all files without legacy names."""
 
 
 class FileSet:
@@ -24,7 +39,7 @@ class FileSet:
     Args:
       candidates: these files.
       files: the absolute paths of all files of the run.
-      words: what the search has seen in them.
+      hints: what the other files may have, as far as a search of their bytes shows.
       plan: what to do with each file.
       limits: the limits on one file.
     """
@@ -33,82 +48,158 @@ class FileSet:
         self,
         candidates: Sequence[Candidate],
         files: Sequence[str],
-        words: Words,
+        hints: frozenset[Trait],
         plan: Plan,
         limits: Limits,
     ) -> None:
+        self._candidates = candidates
+        self._files = files
+        self._hints = hints
         self._plan = plan
         self._limits = limits
+        self._modules = Modules(files)
+        self._reads = Spool[Read]()
         self._results = Spool[FileResult]()
         self._facts: dict[str, FileFacts] = {}
-        self._on_shim: dict[str, frozenset[Group]] = {}
-        self._compiles = words.compiles
-        self._programs = Programs(files, words, self._read)
-        self._connected: list[list[str]] = []
-        reals = sorted({one.real for one in candidates})
-        shares = set(reals) if len(reals) > 1 else set()
-        if not plan.options.to_shim:
-            self._connected = [one for one in self._programs.split(reals) if len(one) > 1]
-            shares = {real for program in self._connected for real in program}
-        around = {real: self._programs.around(real, real in shares) for real in reals}
-        self._tasks = [
-            Task(one.path, one.real, surroundings=around[one.real]) for one in candidates
-        ]
+        self._links: dict[str, Links] = {}
 
     def work(self, jobs: int, done: Callable[[int], None]) -> None:
-        """Rewrites each file in memory, and makes one decision for each program.
+        """Edits each file in memory, after one decision for each program.
 
         Args:
           jobs: the number of worker processes.
           done: called with the number of files after each.
         """
-        results = process_all(self._tasks, self._plan, jobs, self._limits)
-        for count, (number, result) in enumerate(results, 1):
-            self._results[number] = result
-            if result.facts is not None:
-                self._facts[self._tasks[number].real] = result.facts
-            done(count)
-        for program in self._connected:
-            self._on_shim.update(_groups_on_shim(program, self._facts, self._compiles))
+        with Workers(self._plan, self._limits, jobs) as workers:
+            self._read(workers, done)
+            decisions = self._decide(workers)
+            edits = (
+                Job(
+                    JobKind.EDIT,
+                    candidate.path,
+                    candidate.real,
+                    read.source,
+                    decision=decisions.get(candidate.real, ALONE),
+                )
+                for candidate, read in zip(self._candidates, self._reads)
+                if read.error is None
+            )
+            numbers = [number for number, read in enumerate(self._reads) if read.error is None]
+            for count, (index, result) in enumerate(workers.do(edits), 1):
+                assert isinstance(result, FileResult)
+                self._results[numbers[index]] = result
+                done((len(self._candidates) + count) // 2)
+        for number, read in enumerate(self._reads):
+            if read.error is not None:
+                failed = FileResult(read.source, error=read.error, before=read.source)
+                self._results[number] = failed
 
     def changed(self) -> Iterator[str]:
-        """The absolute paths of the files that the decided results change."""
-        for task, result in self._decided():
+        """The absolute paths of the files that the results change."""
+        for candidate, result in zip(self._candidates, self._results):
             if result.source != result.before:
-                yield task.real
+                yield candidate.real
 
     def outcomes(self) -> Iterator[FileOutcome]:
         """Writes the files if the plan says so, and yields what to report, in their order."""
-        for task, result in self._decided():
-            yield finished(task, result, self._plan)
+        for candidate, result in zip(self._candidates, self._results):
+            yield finished(candidate.path, candidate.real, result, self._plan)
 
-    def _decided(self) -> Iterator[tuple[Task, FileResult]]:
-        """The files, each with its result after the decision about its program."""
-        re_exports = ReExports(self._facts, self._programs.modules)
-        for task, result in zip(self._tasks, self._results):
-            on_shim, chosen = self._on_shim.get(task.real), result
-            if on_shim and result.variants:
-                largest = max(result.variants, key=len)
-                chosen = result.variants.get(on_shim) or result.variants[largest]
-            left = [one for one in chosen.findings if not re_exports.settle(one, task.real)]
-            yield task, chosen._replace(findings=tuple(left), before=result.before)
+    def _read(self, workers: Workers, done: Callable[[int], None]) -> None:
+        """Reads the files with legacy names."""
+        jobs = (Job(JobKind.READ, one.path, one.real) for one in self._candidates)
+        for count, (number, read) in enumerate(workers.do(jobs), 1):
+            assert isinstance(read, Read)
+            done(count // 2)
+            self._reads[number] = read
+            if read.error is None:
+                self._facts[self._candidates[number].real] = read.facts
+            self._links[self._candidates[number].real] = read.facts.links
+        self._facts = dict(sorted(self._facts.items()))
 
-    def _read(self, file: str) -> bytes:
-        try:
-            source = atomic_write.read(file)
-        except OSError:
-            return b""
-        return source if len(source) <= self._limits.size else b""
+    def _decide(self, workers: Workers) -> Mapping[str, Decision]:
+        """Decides, after reading as much of the other files as the decision depends on."""
+        facts = self._facts
+        exports = ReExports(facts, self._modules)
+        flags = self._flags(workers)
+        stems = sorted({stem_of(file) for file, known in facts.items() if known.groups})
+        if stems:
+            self._read_links(workers, tuple(stems))
+        known = Connections(
+            programs=[],
+            reads=names_read(self._links, self._modules),
+            compared=names_read(
+                {file: one for file, one in self._links.items() if self._compares(file)},
+                self._modules,
+            ),
+            flags={file: flags.flags(file) for file in facts},
+            is_alone=len(self._files) == 1,
+        )
+        options = self._plan.options
+        apart = known._replace(programs=[frozenset([file]) for file in facts])
+        together = known._replace(
+            programs=[frozenset([*facts, _OTHERS])], traits={_OTHERS: self._hints}
+        )
+        fine = decide(facts, apart, exports, options)
+        coarse = decide(facts, together, exports, options)
+        if not any(_differ(facts[file], fine[file], coarse[file]) for file in facts):
+            return fine
+        self._read_links(workers, None)
+        programs = programs_of(list(facts), self._links, self._modules)
+        traits = {file: links.traits for file, links in self._links.items()}
+        return decide(facts, known._replace(programs=programs, traits=traits), exports, options)
+
+    def _compares(self, file: str) -> bool:
+        return Trait.TYPE_TEST in self._links[file].traits
+
+    def _flags(self, workers: Workers) -> FlagSearch:
+        """Follows what decides about branches into other files."""
+        conditions = {
+            file: known.conditions for file, known in self._facts.items() if known.conditions
+        }
+        imports = {file: links.imports for file, links in self._links.items()}
+        search = FlagSearch(conditions, imports, self._modules)
+        while True:
+            questions = search.questions()
+            if not questions:
+                return search
+            jobs = [Job(JobKind.MADE, "", file, names=names) for file, names in questions.items()]
+            for number, answers in workers.do(jobs):
+                assert isinstance(answers, dict)
+                made: dict[str, Made] = answers
+                search.add(jobs[number].real, made)
+
+    def _read_links(self, workers: Workers, stems: tuple[str, ...] | None) -> None:
+        """Reads the links of the other files; with `stems`, of those that have one of the words."""
+        left = [file for file in self._files if file not in self._links]
+        jobs = [
+            Job(JobKind.LINKS, "", "", files=tuple(left[start : start + _BATCH]), stems=stems)
+            for start in range(0, len(left), _BATCH)
+        ]
+        for _, links in workers.do(jobs):
+            assert isinstance(links, dict)
+            self._links.update(links)
+        self._links = dict(sorted(self._links.items()))
 
 
-def _groups_on_shim(
-    program: Sequence[str], facts: Mapping[str, FileFacts], compiles: bool
-) -> dict[str, frozenset[Group]]:
-    """The groups of each file that go to the shim only because of other files of its program."""
-    known = {file: facts[file] for file in program if file in facts}
-    needs = frozenset(group for one in known.values() for group in one.on_shim)
-    classes = {name for one in known.values() for name in one.classes}
-    if classes >= {"final", "experimental", "tested"}:  # a test would no longer tell them apart
-        needs |= {Group.KERAS_OPTIMIZERS}
-    needs = with_followers(needs, compiles)
-    return {file: needs & one.groups for file, one in known.items()}
+def edited_alone(path: str, source: bytes, plan: Plan, limits: Limits) -> FileResult:
+    """The result for a source from stdin, which is a program of its own."""
+    with Workers(plan, limits, 1) as workers:
+        ((_, read),) = workers.do([Job(JobKind.READ, path, path, source)])
+        assert isinstance(read, Read)
+        if read.error is not None:
+            return FileResult(source, error=read.error, before=source)
+        facts = {path: read.facts}
+        alone = Connections([frozenset([path])], is_alone=True)
+        decisions = decide(facts, alone, ReExports(facts, Modules([])), plan.options)
+        job = Job(JobKind.EDIT, path, path, source, decision=decisions[path])
+        ((_, result),) = workers.do([job])
+    assert isinstance(result, FileResult)
+    return result
+
+
+def _differ(facts: FileFacts, fine: Decision, coarse: Decision) -> bool:
+    """Whether two decisions about a file differ in what matters to it."""
+    groups = set(facts.groups)
+    is_same = groups & fine.on_shim.keys() == groups & coarse.on_shim.keys()
+    return not is_same or bool(facts.asks & (fine.others ^ coarse.others))

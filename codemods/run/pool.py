@@ -7,7 +7,6 @@ dies, or is killed because it takes too long, only the file that it was processi
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import multiprocessing
 import multiprocessing.connection
@@ -18,13 +17,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from ..model import FileResult
 from .limits import Limits, memory_bound
 from .process_file import failed
-from .results import Plan, Task
+from .results import Job, Plan
 from .worker import work
 
-__all__ = ["process_all"]
+__all__ = ["Workers"]
 
 _FORKS = sys.platform == "linux"
 
@@ -41,12 +39,12 @@ _TO_END = 10.0
 
 
 class _Worker:
-    """A worker process, the pipe to it, and its current task."""
+    """A worker process, the pipe to it, and its current job."""
 
     def __init__(self, plan: Plan, limits: Limits, others: Sequence[_Worker]) -> None:
         context = multiprocessing.get_context("fork" if _FORKS else None)
         self.pipe, child_pipe = context.Pipe()
-        self.task: Optional[Task] = None
+        self.job: Optional[Job] = None
         self.number = 0
         self.seconds = 0.0
         # A forked child inherits our ends of all pipes and must close them; otherwise the other
@@ -62,21 +60,21 @@ class _Worker:
                 self.pipe.close()
                 raise
 
-    def give(self, number: int, task: Task) -> None:
-        self.number, self.task = number, task
+    def give(self, number: int, job: Job) -> None:
+        self.number, self.job = number, job
         self.seconds = 0.0
         with contextlib.suppress(OSError):  # if the worker has died, `take` notices
-            self.pipe.send(task)
+            self.pipe.send(job)
 
-    def take(self) -> FileResult:
-        """Returns the result of the task; an error if the process has died."""
-        assert self.task is not None
+    def take(self) -> object:
+        """Returns what the job gives; a failure if the process has died."""
+        assert self.job is not None
         try:
-            result: FileResult = self.pipe.recv()
+            result: object = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            result = failed(self.task.path, _how_it_ended(self.process.exitcode))
-        self.task = None
+            result = failed(self.job, _how_it_ended(self.process.exitcode))
+        self.job = None
         return result
 
     def kill(self) -> None:
@@ -85,7 +83,7 @@ class _Worker:
 
     def stop(self) -> None:
         """Ends the process, at once if it is busy."""
-        if self.task is not None:
+        if self.job is not None:
             self.process.kill()
         self.pipe.close()
         self.process.join(_TO_END)
@@ -93,55 +91,97 @@ class _Worker:
             self.kill()
 
 
-def process_all(
-    tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits
-) -> Iterator[tuple[int, FileResult]]:
-    """Yields the number of each task, from 0, and its result, as soon as there is one."""
-    waiting = collections.deque(enumerate(tasks))
-    jobs = min(jobs, len(waiting), _most_workers())
-    workers: list[_Worker] = []
-    try:
-        while waiting or any(worker.task is not None for worker in workers):
-            for worker in workers:
-                if waiting and worker.task is None:
-                    worker.give(*waiting.popleft())
-            while waiting and len(workers) < jobs:
-                try:
-                    workers.append(_Worker(plan, limits, workers))
-                except OSError:  # the system allows no more processes or pipes
-                    if not workers:
-                        raise
-                    jobs = len(workers)
-                else:
-                    workers[-1].give(*waiting.popleft())
-            yield from _results(workers, limits)
-    finally:
-        for worker in workers:
-            if worker.task is not None:
+class Workers:
+    """The worker processes of a run, which start when there is work and end with the block.
+
+    A worker keeps the trees of a file that it has read, so the further jobs for a file go to the
+    same worker, if it is still there.
+
+    Args:
+      plan: what to do with each file.
+      limits: the limits on one job.
+      most: the number of processes.
+    """
+
+    def __init__(self, plan: Plan, limits: Limits, most: int) -> None:
+        self._plan = plan
+        self._limits = limits
+        self._most = min(most, _most_workers())
+        self._workers: list[_Worker] = []
+        self._homes: dict[str, _Worker] = {}
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            if worker.job is not None:
                 worker.process.kill()
-        for worker in workers:
+        for worker in self._workers:
             worker.stop()
 
+    def do(self, jobs: Iterable[Job]) -> Iterator[tuple[int, object]]:
+        """Yields the number of each job, from 0, and what it gives, as soon as it is done."""
+        waiting = dict(enumerate(jobs))
+        while waiting or any(worker.job is not None for worker in self._workers):
+            for worker in self._workers:
+                if worker.job is None:
+                    self._give_next(worker, waiting)
+            while waiting and len(self._workers) < self._most and self._has_new(waiting):
+                if not self._start():
+                    break
+                self._give_next(self._workers[-1], waiting)
+            yield from self._results()
 
-def _results(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, FileResult]]:
-    """Yields the results that arrive within a tick, and timeouts; removes dead workers."""
-    busy = {worker.pipe: worker for worker in workers if worker.task is not None}
-    begun = time.monotonic()
-    ready = multiprocessing.connection.wait(list(busy), _TICK)
-    seconds = min(time.monotonic() - begun, _TICK)
-    for pipe, worker in busy.items():
-        assert worker.task is not None
-        worker.seconds += seconds
-        if pipe in ready:
-            yield worker.number, worker.take()
-        elif worker.seconds >= limits.seconds:
-            result = failed(worker.task.path, limits.too_slow)
-            worker.kill()
-            worker.task = None
-            yield worker.number, result
-        if worker.task is None and not worker.process.is_alive():
-            worker.stop()
-            workers.remove(worker)
+    def _start(self) -> bool:
+        """Starts a worker; False if the system allows no more processes or pipes."""
+        try:
+            self._workers.append(_Worker(self._plan, self._limits, self._workers))
+        except OSError:
+            if not self._workers:
+                raise
+            self._most = len(self._workers)
+            return False
+        return True
+
+    def _has_new(self, waiting: dict[int, Job]) -> bool:
+        """Whether a job has no worker yet that has read its file."""
+        return any(job.real not in self._homes for job in waiting.values())
+
+    def _give_next(self, worker: _Worker, waiting: dict[int, Job]) -> None:
+        """Gives a worker the first job that no other one must do."""
+        for number, job in waiting.items():
+            if self._homes.get(job.real, worker) is worker:
+                del waiting[number]
+                if job.real:
+                    self._homes[job.real] = worker
+                worker.give(number, job)
+                return
+
+    def _results(self) -> Iterator[tuple[int, object]]:
+        """Yields the results that arrive within a tick, and timeouts; removes dead workers."""
+        busy = {worker.pipe: worker for worker in self._workers if worker.job is not None}
+        begun = time.monotonic()
+        ready = multiprocessing.connection.wait(list(busy), _TICK)
+        seconds = min(time.monotonic() - begun, _TICK)
+        for pipe, worker in busy.items():
+            assert worker.job is not None
+            worker.seconds += seconds
+            if pipe in ready:
+                yield worker.number, worker.take()
+            elif worker.seconds >= self._limits.seconds:
+                result = failed(worker.job, self._limits.too_slow)
+                worker.kill()
+                worker.job = None
+                yield worker.number, result
+            if worker.job is None and not worker.process.is_alive():
+                self._remove(worker)
+
+    def _remove(self, worker: _Worker) -> None:
+        """Forgets a worker that has died, and the files that it has read."""
+        worker.stop()
+        self._workers.remove(worker)
+        self._homes = {file: home for file, home in self._homes.items() if home is not worker}
 
 
 def _most_workers() -> int:

@@ -1,54 +1,152 @@
-"""Processes one file: reads it and rewrites it; after the decision, writes it and reports."""
+"""Processes one file: reads it, collects its facts and edits it; after that, writes and reports."""
 
 from __future__ import annotations
 
+import collections
 import os
+import re
 import traceback
+from collections.abc import Iterable, Mapping
+from typing import Union
 
+from ..engine.parse import SourceError
 from ..engine.prefilter import may_refer, uses_other_contrib
-from ..engine.transform import transform
+from ..engine.transform import FileWork, error_of, links_in
+from ..facts import UNREAD, Links, Made
 from ..files import atomic_write
 from ..files.diffs import replacements, unified
 from ..files.discover import words
 from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
-from .results import FileOutcome, Plan, Task
+from .results import FileOutcome, Job, JobKind, Plan, Read
 
-__all__ = ["failed", "finished", "work_on"]
+__all__ = ["Desk", "failed", "finished"]
+
+_MOST_KEPT = 256 * 1024
+"""Bytes of the files of which a worker keeps the trees, which take a hundred times as much."""
+_IMPORTING = re.compile(rb"[^\n]*\bimport\b[^\n]*")
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
-def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
-    """Rewrites a file that the search of the run has let through. Never raises, never writes.
+class Desk:
+    """What a worker works at: the files that it has read and not finished, as far as there is room.
 
-    It is read here, and not in the search: its bytes must not wait in memory behind other files,
-    and whatever changes it until it is written is noticed.
+    A file is parsed once, and its trees are kept until it is edited. If they would take too much
+    memory, the file is parsed again.
     """
-    source = task.source
-    try:
-        if source is None and os.stat(task.real).st_size > limits.size:
-            return failed(task.path, limits.too_large)
-        source = atomic_write.read(task.real) if source is None else source
-        result = transform(source, plan.options, task.path, task.surroundings)
-        return result._replace(before=source)
-    except OSError as error:
-        message = words(error)
-    except MemoryError:
-        message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
-    except Exception as error:  # an internal error fails this file only
-        if plan.tracebacks:
-            traceback.print_exc()
+
+    def __init__(self, plan: Plan, limits: Limits) -> None:
+        self._plan = plan
+        self._limits = limits
+        self._kept: collections.OrderedDict[str, FileWork] = collections.OrderedDict()
+        self._garbage = 0
+
+    def is_garbage_due(self) -> bool:
+        """Whether so much has been read that unused trees should be collected."""
+        is_due = self._garbage > _MOST_KEPT
+        if is_due:
+            self._garbage = 0
+        return is_due
+
+    def do(self, job: Job) -> object:
+        """Carries out a job. Never raises, never writes."""
+        if job.kind is JobKind.READ:
+            return self._read(job)
+        if job.kind is JobKind.EDIT:
+            return self._edit(job)
+        if job.kind is JobKind.MADE:
+            return self._made(job)
+        return self._links(job.files, job.stems)
+
+    def _read(self, job: Job) -> Read:
+        """Reads a file that the search of the run has let through.
+
+        It is read here, and not in the search: its bytes must not wait in memory behind other
+        files, and whatever changes it until it is written is noticed.
+        """
+        source = job.source
+        try:
+            if source is None and os.stat(job.real).st_size > self._limits.size:
+                return Read(b"", error=FileError(job.path, 0, self._limits.too_large))
+            source = atomic_write.read(job.real) if source is None else source
+            self._garbage += len(source)
+            work = FileWork(source, self._plan.options, job.path, job.real)
+            facts = work.facts()
+            self._keep(job.real, work)
+            return Read(source, facts)
+        except Exception as error:  # an internal error fails this file only
+            return Read(source or b"", error=self._error(job.path, error))
+
+    def _edit(self, job: Job) -> FileResult:
+        source = job.source or b""
+        try:
+            work = self._kept.pop(job.real, None)
+            if work is None:
+                self._garbage += len(source)
+                work = FileWork(source, self._plan.options, job.path, job.real)
+            return work.result(job.decision)._replace(before=source)
+        except Exception as error:
+            failure = self._error(job.path, error)
+            return FileResult(source, error=failure, before=source)
+
+    def _made(self, job: Job) -> Mapping[str, Made]:
+        """What names of a file are made of; of nothing, if it cannot be read or parsed."""
+        try:
+            work = self._kept.get(job.real)
+            if work is None:
+                source = atomic_write.read(job.real, self._limits.size)
+                work = FileWork(source, self._plan.options, job.path, job.real)
+                self._keep(job.real, work)
+            return work.made(job.names)
+        except Exception:
+            return {}
+
+    def _links(self, files: Iterable[str], stems: Union[tuple[str, ...], None]) -> dict[str, Links]:
+        found: dict[str, Links] = {}
+        for file in files:
+            try:
+                source = atomic_write.read(file, self._limits.size)
+            except OSError:
+                continue  # the search has reported it
+            if stems is not None and not any(os.fsencode(stem) in source for stem in stems):
+                continue
+            self._garbage += len(source)
+            links = links_in(source, file)
+            if not links.is_known:
+                lines = b"\n".join(_IMPORTING.findall(source)).decode("utf-8", "replace")
+                links = links._replace(imports=frozenset(_WORD.findall(lines)))
+            found[file] = links
+        return found
+
+    def _keep(self, real: str, work: FileWork) -> None:
+        self._kept[real] = work
+        while len(self._kept) > 1 and sum(one.size for one in self._kept.values()) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+
+    def _error(self, path: str, error: Exception) -> FileError:
+        """The error of a file that could not be processed."""
+        if isinstance(error, (SourceError, RecursionError)):
+            return error_of(path, error)
+        if isinstance(error, OSError):
+            return FileError(path, 0, words(error))
+        if isinstance(error, MemoryError):
+            self._kept.clear()
+            limit = f"{memory_bound() / 2**30:.0f} GB"
+            return FileError(path, 0, f"needs more than {limit} of memory; --exclude it")
+        if self._plan.tracebacks:
+            traceback.print_exception(type(error), error, error.__traceback__)
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return failed(task.path, message, source or b"")
+        return FileError(path, 0, message)
 
 
-def finished(task: Task, result: FileResult, plan: Plan) -> FileOutcome:
+def finished(path: str, real: str, result: FileResult, plan: Plan) -> FileOutcome:
     """Writes the decided result of a file if the plan says so; returns the outcome to report."""
-    outcome = _to_outcome(task.path, result, plan)
+    outcome = _to_outcome(path, result, plan)
     if not (plan.write and outcome.changed):
         return outcome
     try:
-        atomic_write.replace(task.real, result.before, result.source)
+        atomic_write.replace(real, result.before, result.source)
         return outcome
     except atomic_write.ChangedOnDiskError:
         message = "not written: the file changed during the run; run again"
@@ -57,7 +155,7 @@ def finished(task: Task, result: FileResult, plan: Plan) -> FileOutcome:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         message = f"could not be written: {reason}; the file is unchanged"
-    return FileOutcome(task.path, error=FileError(task.path, 0, message))
+    return FileOutcome(path, error=FileError(path, 0, message))
 
 
 def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
@@ -79,6 +177,13 @@ def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
     )
 
 
-def failed(path: str, message: str, source: bytes = b"") -> FileResult:
-    """The result for a file that could not be processed."""
-    return FileResult(source, error=FileError(path, 0, message), before=source)
+def failed(job: Job, message: str) -> object:
+    """What a job gives that could not be carried out."""
+    if job.kind is JobKind.READ:
+        return Read(job.source or b"", error=FileError(job.path, 0, message))
+    if job.kind is JobKind.EDIT:
+        source = job.source or b""
+        return FileResult(source, error=FileError(job.path, 0, message), before=source)
+    if job.kind is JobKind.MADE:
+        return {}
+    return dict.fromkeys(job.files, UNREAD)

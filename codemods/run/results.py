@@ -1,24 +1,25 @@
-"""The outcome of each file of a run, the counts over all files, and a store for them."""
+"""The jobs of a run, the outcome of each file, the counts over all files, and a store for them."""
 
 from __future__ import annotations
 
+import enum
 import pickle
 import zlib
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, Optional, TypeVar
 
-from ..model import (
-    ALONE,
-    FileError,
-    Finding,
-    KerasChoice,
-    Options,
-    Replacement,
-    Safety,
-    Surroundings,
-)
+from ..facts import ALONE, Decision, FileFacts, Links
+from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
 
-__all__ = ["FileOutcome", "Plan", "Spool", "Summary", "Task"]
+__all__ = [
+    "FileOutcome",
+    "Job",
+    "JobKind",
+    "Plan",
+    "Read",
+    "Spool",
+    "Summary",
+]
 
 _T = TypeVar("_T")
 
@@ -55,20 +56,51 @@ class FileOutcome(NamedTuple):
         return [(kind, problem) for kind, problem in both if problem is not None]
 
 
-class Task(NamedTuple):
-    """A file to process.
+class JobKind(enum.Enum):
+    """What a worker does with a file; the comments say what it returns."""
+
+    READ = "read it, and collect its facts"  # Read
+    MADE = "say what names of it are made of"  # dict[str, Made]
+    LINKS = "say what connects it, and others, with other files"  # dict[str, Links]
+    EDIT = "edit it after the decision"  # FileResult
+
+
+class Job(NamedTuple):
+    """The work of a worker on one file, or on several if that takes little time for each.
 
     Attributes:
+      kind: what to do.
       path: the path to show in reports.
       real: the path of the file.
-      source: the bytes from stdin; then no file is read.
-      surroundings: what the search has seen in the other files of the run.
+      source: its bytes, if they are known.
+      names: for `MADE`, the names.
+      files: for `LINKS`, the paths of the files.
+      stems: for `LINKS`, files that have none of these words need not be parsed; None for all.
+      decision: for `EDIT`, what is decided about the file.
     """
 
+    kind: JobKind
     path: str
     real: str
     source: Optional[bytes] = None
-    surroundings: Surroundings = ALONE
+    names: frozenset[str] = frozenset()
+    files: tuple[str, ...] = ()
+    stems: Optional[tuple[str, ...]] = None
+    decision: Decision = ALONE
+
+
+class Read(NamedTuple):
+    """What reading a file gives.
+
+    Attributes:
+      source: its bytes.
+      facts: what other files must know.
+      error: set if it could not be read or parsed.
+    """
+
+    source: bytes
+    facts: FileFacts = FileFacts(links=Links(is_known=False))
+    error: Optional[FileError] = None
 
 
 class Plan(NamedTuple):

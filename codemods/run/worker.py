@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, TypeVar
 
 from .limits import Limits, bound_memory, memory_bound
-from .process_file import work_on
+from .process_file import Desk
 from .results import Plan
 
 if sys.platform == "linux":
@@ -41,10 +41,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limits) -> None:
-    """Processes tasks until the pipe is closed; only the parent writes files.
+    """Carries out jobs until the pipe is closed; only the parent writes files.
 
     Args:
-      pipe: receives tasks and sends results.
+      pipe: receives jobs and sends results.
       others: ends of other pipes that the fork has copied, to be closed.
       parent: the id of the parent process.
       plan: what to do with each file.
@@ -95,15 +95,16 @@ def with_large_stack(function: Callable[[], _T]) -> _T:
 
 
 def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
+    desk = Desk(plan, limits)
     with contextlib.suppress(EOFError, OSError):  # the parent closed the pipe
         while True:
-            task = pipe.recv()
+            job = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
-            result = work_on(task, plan, limits)
+            result = desk.do(job)
             _end_after(0)
             pipe.send(result)
-            gc.collect()
-            gc.freeze()  # what is left are modules and caches; the next file need not visit them
+            if desk.is_garbage_due():
+                gc.collect()
 
 
 def _end_after(seconds: float) -> None:

@@ -24,7 +24,7 @@ opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
 MANUAL = b"""\
 import tensorflow as tf
 
-scale = tf.keras.mixed_precision.experimental.global_policy().loss_scale
+is_scaled = type(opt).__name__ == "LossScaleOptimizer"
 """
 CLEAN = b"import tensorflow as tf\n"
 

@@ -20,11 +20,10 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...model import Group
 from ...resolve.places import Reference
 from ...rewrite.arguments import constant, matched, renamed_arguments
 from ...rewrite.proposal import V1
-from ..rule import Program, Proposal, Rule
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -81,33 +80,33 @@ _TWINS = {
 }
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the similar class with `--unsafe`; otherwise the shim's has the same behavior."""
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The shim's classes alone have the same behavior; with `--unsafe`, similar ones may do."""
+    has_twins = options.unsafe and program.cached(_all_have_twins)
     for reference in program.references_to(*_CODES):
-        twin = _TWINS.get(reference.legacy.name)
+        if not has_twins:
+            yield Obstacle.at(reference, _NO_TWIN if options.unsafe else _ON_SHIM)
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the similar class with `--unsafe`."""
+    for reference in program.references_to(*_CODES):
+        twin = _TWINS[reference.legacy.name]
         call = program.call_of(reference.node)
-        if reference.legacy.is_on_shim and not program.options.unsafe:
-            continue
-        if twin is None or not program.cached(_all_have_twins):
-            yield Proposal.needs_shim(reference, _NO_TWIN if program.options.unsafe else _ON_SHIM)
-        else:
-            edits = ((call, renamed_arguments(twin.renames)),) if call is not None else ()
-            path = f"{V1}.mixed_precision.{twin.name}"
-            yield Proposal.unsafe(reference, twin.caveat, path=path, edits=edits)
+        edits = ((call, renamed_arguments(twin.renames)),) if call is not None else ()
+        path = f"{V1}.mixed_precision.{twin.name}"
+        yield Proposal.unsafe(reference, twin.caveat, path=path, edits=edits)
 
 
 def _all_have_twins(program: Program) -> bool:
-    """Whether `--unsafe` is on and every contrib class here has a similar class.
+    """Whether every contrib class here has a similar class.
 
     Managers and optimizers fit together, so all go the same way. No other class has the methods of
     a manager.
     """
-    if not program.options.unsafe:
-        return False
     if program.attributes("get_loss_scale") or program.attributes("update_loss_scale"):
         return False
-    found = [one for one in program.references if one.legacy.group is Group.CONTRIB]
-    return all(_has_twin(program, one) for one in found)
+    return all(_has_twin(program, reference) for reference in program.references_to(*_CODES))
 
 
 def _has_twin(program: Program, reference: Reference) -> bool:
@@ -135,6 +134,7 @@ RULE = Rule(
     codes=_CODES,
     summary="tf.contrib.mixed_precision to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    needs=needs,
     check=check,
     cases="""
         # not from another library

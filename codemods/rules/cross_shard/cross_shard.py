@@ -16,35 +16,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...rewrite.proposal import V1
-from ..rule import Program, Proposal, Rule
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
 _CODES = {"LS501": "CrossShardOptimizer", "LS502": "cross_replica_sum"}
 _NEEDS_TPU = 'it needs a TPU and fails elsewhere with "No OpKernel"'
 _TPU_ONLY = f"{_NEEDS_TPU}; --to shim gives one that also runs on GPUs and CPUs"
-_ON_SHIM = "left on the shim, where it also runs on GPUs and CPUs; tf.compat.v1.tpu.{} needs a TPU"
+_ON_SHIM = "the program uses the shim's already, and tf.compat.v1.tpu.{} needs a TPU"
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the last path; a note where the symbol is there, or on the shim."""
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """A program that uses the shim's already keeps them, at all its places."""
+    for reference in program.references_to(*_CODES):
+        if reference.legacy.is_on_shim and not options.unsafe:
+            yield Obstacle.at(reference, _ON_SHIM.format(reference.legacy.name))
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the last path; a note where the symbol is there."""
     for reference in program.references_to(*_CODES):
         name = reference.legacy.name
         path = f"{V1}.tpu.{name}"
-        if reference.legacy.is_on_shim and program.options.unsafe:
+        if reference.legacy.is_on_shim:
             caveat = f"{_NEEDS_TPU}; the shim's also runs on GPUs and CPUs"
             yield Proposal.unsafe(reference, caveat, path=path)
-        elif reference.legacy.is_on_shim:
-            yield Proposal.safe(reference, _ON_SHIM.format(name))._replace(stays=True)
-        else:
-            made = Proposal.moved(reference, path, _TPU_ONLY)
-            yield made or Proposal.safe(reference, _TPU_ONLY)._replace(stays=True)
+            continue
+        made = Proposal.moved(reference, path, _TPU_ONLY)
+        yield made or Proposal.note(reference.node, reference.legacy.rule, name, _TPU_ONLY)
 
 
 RULE = Rule(
     codes=_CODES,
     summary="CrossShardOptimizer and cross_replica_sum to tf.compat.v1.tpu",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    needs=needs,
     check=check,
     cases="""
         # not a function that the program defines

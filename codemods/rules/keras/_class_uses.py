@@ -2,7 +2,7 @@
 
 Class tests agree between the shim's classes and TensorFlow's, as do subclasses. `type(optimizer) is
 LossScaleOptimizer` and a table with classes as keys do not, and a method that is replaced in one
-class is not replaced in the other. A test for the experimental class misses what `compile` makes.
+class is not replaced in the other.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...resolve.classes import is_made_here, may_compile
+from ...facts import Decision
+from ...resolve.classes import is_made_here
 from ...resolve.legacy_symbols import DISTINCTIVE
-from ...resolve.mentions import DISPLAYS, compares_type, names_assigned, names_bound, tested_object
-from ...resolve.places import Reference
+from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
 from ...resolve.program import Program
-from ...resolve.tree import last_name, walk
+from ...resolve.tree import last_name
 from ...rewrite.proposal import Proposal
 
-__all__ = ["missed_by_tests", "reports_of_class", "tests_compiled"]
+__all__ = ["reports_of_class", "tests_foreign"]
 
 _PATCHED = (
     "this replaces a method or attribute of the class, but an optimizer that compile wraps has the "
@@ -30,22 +30,19 @@ _EXACT = (
     "use isinstance"
 )
 _COMPARED = (
-    "other files may read `{}`: if one compares it with the type of an object, which can be the "
-    "shim's class, TensorFlow's, or a subclass, use isinstance there"
-)
-_TESTS_BOTH = (
-    "from TensorFlow 2.4 on, compile makes optimizers of the final class, for which this test is "
-    "False: test for both classes"
+    "a file that reads `{}` compares types of objects, and an optimizer can have the shim's class, "
+    "TensorFlow's, or a subclass: use isinstance there"
 )
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
 
 
-def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
+def reports_of_class(program: Program, code: str, decision: Decision) -> Iterator[Proposal]:
     """Reports such uses of the classes of one rule."""
     for reference in program.references_to(code):
         for name in names_bound(program, reference):
-            if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
+            is_top = reference.scope is program.scopes.module_scope
+            if is_top and name in decision.compared and name not in DISTINCTIVE:
                 yield Proposal.report(reference.node, code, _NAME, _COMPARED.format(name))
     nodes = [one.node for one in program.references if one.legacy.rule == code]
     if code == "LS401":  # also where the shim's final class is there already
@@ -78,36 +75,7 @@ def _is_in_table_beside_type(program: Program, node: cst.CSTNode) -> bool:
     return bool(is_named) and ("type" in types or bool(program.attributes("__class__")))
 
 
-def tests_compiled(program: Program, node: cst.CSTNode) -> bool:
-    """Whether a place is a test that may get an optimizer that `compile` has made."""
+def tests_foreign(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a place tests an object that is not seen to be made in this file."""
     tested = tested_object(program, node)
-    return tested is not None and not is_made_here(program, tested) and may_compile(program)
-
-
-def missed_by_tests(program: Program) -> Iterator[Proposal]:
-    """Reports the first test for the experimental class only, which `compile` does not make."""
-    in_branches = {place.node for branch in program.guards for place in branch.places}
-    for reference in program.references_to("LS301") if may_compile(program) else ():
-        node = reference.node
-        is_known = node in in_branches or _tests_final(program, node)
-        if not is_known and _is_tested(program, reference):
-            yield Proposal.report(node, "LS301", _NAME, _TESTS_BOTH)
-            return
-
-
-def _is_tested(program: Program, reference: Reference) -> bool:
-    """Whether a test of what `compile` may have made reads a place, here or in another file."""
-    uses: list[cst.CSTNode] = [reference.node]
-    for name in names_bound(program, reference):
-        if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
-            return True
-        reads = [*program.loads_of(reference.scope, name), *program.attributes(name)]
-        uses += [one for one in reads if one not in program.by_node]
-    return any(tests_compiled(program, use) for use in uses)
-
-
-def _tests_final(program: Program, node: cst.CSTNode) -> bool:
-    """Whether the class test around `node` names the final class, too."""
-    finals = {one.node for one in program.references if one.legacy.rule == "LS401"}
-    finals |= {one for one, name in program.migrated if name == _NAME}
-    return not finals.isdisjoint(walk(program.outside(node, DISPLAYS)[0]))
+    return tested is not None and not is_made_here(program, tested)

@@ -1,10 +1,10 @@
-"""The plan for the constructor calls of Keras loss-scale optimizers, made once for each program.
+"""The plans for the constructor calls of Keras loss-scale optimizers, made once for each file.
 
 Only a loss scale that the source shows in full becomes arguments of the final class: `"dynamic"`, a
 number, and a loss scale that is made in the call, or bound once in its scope and read there only.
 Everything else is decided at run time, by the shim's `from_loss_scale`.
 
-Several rules read the plan: those of the experimental class, of the loss scales that become its
+Several rules read the plans: those of the experimental class, of the loss scales that become its
 arguments, and of Keras 3.
 """
 
@@ -14,7 +14,8 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...model import Group
+from ...facts import Decision
+from ...model import Group, Options
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.scopes import Binding
@@ -24,7 +25,7 @@ from ...rewrite.arguments import constant, keyword, loses_comments, matched, wit
 from ...rewrite.comments import comments_in, without_statement
 from ...rewrite.proposal import FINAL, SHIM
 
-__all__ = ["ConstructorPlan", "final_class", "plan", "plan_constructors"]
+__all__ = ["ConstructorPlan", "final_class", "plan", "plans"]
 
 _FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
 _BINDING_CALLS = ("exec", "globals", "vars", "locals")
@@ -53,28 +54,35 @@ class ConstructorPlan(NamedTuple):
     problem: str = ""
 
 
-def final_class(program: Program) -> str:
+def final_class(options: Options, decision: Decision) -> str:
     """The final class for the target: on Keras 3 the shim's, which keeps the methods of Keras 2."""
-    on_shim = program.options.for_keras_3 or program.goes_to_shim(Group.KERAS_OPTIMIZERS)
+    on_shim = options.for_keras_3 or decision.goes_to_shim(Group.KERAS_OPTIMIZERS)
     package = f"{SHIM}.keras.mixed_precision" if on_shim else FINAL
     return f"{package}.LossScaleOptimizer"
 
 
-def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
+def plans(program: Program, decision: Decision) -> dict[cst.Call, ConstructorPlan]:
     """The plan for every constructor call of the experimental class; none on the shim."""
-    if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
+    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return {}
+    return program.cached(_plans, decision.reads)
+
+
+def _plans(program: Program, reads: frozenset[str]) -> dict[cst.Call, ConstructorPlan]:
     calls = [program.call_of(reference.node) for reference in program.references_to("LS301")]
-    return {call: plan(program, call) for call in calls if call is not None}
+    return {call: plan(program, call, reads) for call in calls if call is not None}
 
 
-def plan(program: Program, call: cst.Call) -> ConstructorPlan:
-    """What becomes of `call`, a constructor with the experimental class's arguments."""
+def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) -> ConstructorPlan:
+    """What becomes of `call`, a constructor with the experimental class's arguments.
+
+    `reads` has the top-level names that other files may read, which are not removed.
+    """
     found = matched(call, ("opt", "loss_scale")) or matched(call, ("optimizer", "loss_scale"))
     if found is None or len(found) < 2:
         return ConstructorPlan(problem="these are not seen to be an optimizer and a loss scale")
     scale = found["loss_scale"]
-    made = _of_scale(program, call, scale.value)
+    made = _of_scale(program, call, scale.value, reads)
     if made is None:
         return _at_run_time(call, "the loss scale cannot be determined statically")
     is_first = call.args[0] is scale
@@ -114,7 +122,7 @@ def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
 
 
 def _of_scale(
-    program: Program, call: cst.Call, scale: cst.BaseExpression
+    program: Program, call: cst.Call, scale: cst.BaseExpression, reads: frozenset[str]
 ) -> Optional[ConstructorPlan]:
     """The arguments that replace `scale` in `call`; None where only a run can tell."""
     if not isinstance(scale, cst.Name) or constant(scale) is not None:
@@ -124,7 +132,8 @@ def _of_scale(
     if binding is None or binding.value is None or _may_be_bound_elsewhere(program, binding):
         return None
     found = _of_value(program, binding.value, scale)
-    removal = without_statement(program, binding)
+    is_read = binding.scope.kind == "module" and not reads.isdisjoint({"*", binding.name})
+    removal = without_statement(program, binding) if not is_read else None
     if found is None or constant(binding.value) is not None:
         return found if found is None or found.arguments else found._replace(edits=removal or ())
     assert isinstance(binding.value, cst.Call)

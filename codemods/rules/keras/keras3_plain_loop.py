@@ -4,7 +4,7 @@ Keras 3 (TensorFlow 2.16) has `scale_loss` and unscales in `apply_gradients`; Ke
 `get_scaled_loss` and `get_unscaled_gradients`. The result is the same only if the gradients go
 straight from the tape to `apply_gradients`, in one function. In other loops (clipping, norms,
 accumulation, all-reduce) the numbers would change silently, so the program stays on the shim's
-class. So does a program of which other files make optimizers.
+class. So does a program of which other files make, use or test for optimizers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Optional
 
 import libcst as cst
 
+from ...facts import Trait
 from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
 from ...resolve.values import sources_of
 from ...rewrite.arguments import renamed_attribute
-from ..rule import Program, Proposal, Rule, Safety
-from ._constructors import plan_constructors
+from ..rule import Decision, Options, Program, Proposal, Rule, Safety
+from ._constructors import plan
 
 __all__ = ["INSTALLED", "RULE", "plain_loops"]
 
@@ -34,24 +35,34 @@ _STATE = ("loss_scale", "dynamic", "dynamic_counter", "initial_scale", "minimize
 
 _CONDITIONS = (cst.BooleanOperation, cst.If, cst.IfExp, cst.Match, cst.Try, cst.TryStar)
 
+_ELSEWHERE = (Trait.MAKER, Trait.FINAL_CLASS, Trait.EXPERIMENTAL_CLASS, Trait.LOOP)
+"""What another file must not have: it would test for the class, or use the methods, of Keras 2."""
+
 _Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
 
-def check(program: Program) -> Iterator[Proposal]:
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes Keras 3's methods, where the whole program is plain."""
-    for attribute, edits in (program.cached(plain_loops) or {}).items():
+    for attribute, edits in (plain_loops(program, options, decision) or {}).items():
         symbol = f"LossScaleOptimizer.{attribute.attr.value}"
         yield Proposal(attribute, "LS402", symbol, Safety.UNSAFE, _MESSAGE, edits=edits)
 
 
-def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
+def plain_loops(
+    program: Program, options: Options, decision: Decision
+) -> Optional[Mapping[cst.Attribute, _Edits]]:
     """The edits at each call of the two methods; None where Keras 3's class must not be used."""
-    options = program.options
     if options.keras != 3 or not options.unsafe or options.to_shim:
         return None
-    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or program.surroundings.makes_optimizers:
+    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or not decision.others.isdisjoint(_ELSEWHERE):
         return None
-    if not program.cached(_all_dynamic) or any(program.attributes(name) for name in _STATE):
+    return program.cached(_plain_loops, decision.reads)
+
+
+def _plain_loops(
+    program: Program, reads: frozenset[str]
+) -> Optional[Mapping[cst.Attribute, _Edits]]:
+    if not _all_dynamic(program, reads) or any(program.attributes(name) for name in _STATE):
         return None
     if any(string_of(string) in (_SCALE, _UNSCALE) for string in program.scopes.strings):
         return None  # `hasattr(opt, "get_scaled_loss")`
@@ -67,15 +78,19 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
     return edits
 
 
-def _all_dynamic(program: Program) -> bool:
+def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
     """Whether the file makes the optimizers, and all of them scale dynamically."""
     makers = [one.node for one in program.references if one.legacy.is_keras_optimizer]
     calls = [call for call in map(program.call_of, makers) if call is not None]
     names = {one.keyword.value for call in calls for one in call.args if one.keyword is not None}
-    plans = program.cached(plan_constructors).values()
+    made = [
+        plan(program, call, reads)
+        for call in calls
+        if program.by_node[call.func].legacy.rule == "LS301"
+    ]
     return bool(makers) and not (
         "dynamic" in names
-        or any(one.path or one.problem or "dynamic" in dict(one.arguments) for one in plans)
+        or any(one.path or one.problem or "dynamic" in dict(one.arguments) for one in made)
     )
 
 
@@ -140,8 +155,8 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
     cases="""
-        # not without --unsafe
-        > --keras 3
+        # not where the optimizer comes from elsewhere
+        > manual, --keras 3, --unsafe: where it is made
           import tensorflow as tf
 
           def step(opt, tape, loss, variables):

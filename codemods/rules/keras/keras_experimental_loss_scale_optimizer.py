@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...resolve.classes import names_final_class, names_final_class_of_shim
+from ...facts import ALONE
 from ...resolve.mentions import Mention, mention_of, named_in_text, names_bound
 from ...resolve.places import Reference
-from ..rule import Program, Proposal, Rule, Safety
-from ._class_uses import missed_by_tests, reports_of_class, tests_compiled
-from ._constructors import final_class, plan_constructors
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
+from ._class_uses import reports_of_class, tests_foreign
+from ._constructors import final_class, plans
 from .keras3_plain_loop import INSTALLED, plain_loops
 
 __all__ = ["RULE"]
@@ -32,69 +32,70 @@ _WHY = {
     Mention.VALUE: "the class is passed on as a value, and its arguments are given elsewhere",
 }
 _ANNOTATED = "an annotation in a string or a comment names the class, where no edit reaches it"
-_BOTH = "the program also has the final class, which is another one"
+_BOTH = "the program also has the final class, and this test tells the two apart"
 _COMPILED = "compile may have made the optimizer of this test, with another class"
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the final class, or says which places need the shim's."""
-    loops = program.cached(plain_loops)
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The places that are neither constructors, imports, annotations, nor class tests."""
     for reference in program.references_to("LS301"):
-        why = _why_shim(program, reference)
+        mention = mention_of(program, reference)
+        why = _WHY.get(mention, "")
+        if mention is Mention.CALL:
+            call = program.call_of(reference.node)
+            assert call is not None
+            why = plans(program, ALONE)[call].problem
+        if mention is Mention.IMPORT and _is_named_in_text(program, reference):
+            why = _ANNOTATED
         if why:
-            yield Proposal.needs_shim(reference, why)
-            continue
-        made = _moved(program, reference)
+            yield Obstacle.at(reference, why)
+        elif mention is Mention.TEST:
+            yield Obstacle.at(reference, _BOTH, When.IF_BOTH)
+            if tests_foreign(program, reference.node):
+                yield Obstacle.at(reference, _COMPILED, When.IF_COMPILED)
+
+
+def _is_named_in_text(program: Program, reference: Reference) -> bool:
+    names = names_bound(program, reference)
+    return any(named_in_text(program, name) for name in names)
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the final class."""
+    loops = plain_loops(program, options, decision)
+    for reference in program.references_to("LS301"):
+        made = _moved(program, reference, options, decision)
         if loops is not None:
             message = f"{made.message}; {INSTALLED}"
             made = made._replace(outcome=Safety.UNSAFE, message=message)
         yield made
 
 
-def _why_shim(program: Program, reference: Reference) -> str:
-    """Why the final class does not fit this place; empty if it does."""
-    mention = mention_of(program, reference)
-    is_on_shim = reference.legacy.is_on_shim and not program.options.for_keras_3
-    if is_on_shim and names_final_class_of_shim(program):
-        return _BOTH  # an earlier run has sent them there together
-    if mention is Mention.CALL:
-        call = program.call_of(reference.node)
-        assert call is not None
-        return program.cached(plan_constructors)[call].problem
-    if mention is Mention.IMPORT and any(
-        named_in_text(program, name) for name in names_bound(program, reference)
-    ):
-        return _ANNOTATED
-    if mention is Mention.TEST:
-        if names_final_class(program):
-            return _BOTH
-        return _COMPILED if tests_compiled(program, reference.node) else ""
-    return _WHY.get(mention, "")
-
-
-def _moved(program: Program, reference: Reference) -> Proposal:
-    path = final_class(program)
-    if program.cached(plain_loops) is not None:
+def _moved(
+    program: Program, reference: Reference, options: Options, decision: Decision
+) -> Proposal:
+    path = final_class(options, decision)
+    if plain_loops(program, options, decision) is not None:
         path = "tensorflow.keras.mixed_precision.LossScaleOptimizer"
     call = program.call_of(reference.node)
     if call is None:
         return Proposal.safe(reference, _TOGETHER, path=path)
-    plan = program.cached(plan_constructors)[call]
+    plan = plans(program, decision)[call]
     return Proposal.safe(
         reference, plan.message, path=plan.path or path, edits=plan.edits, removed=plan.removed
     )
 
 
-def reports(program: Program) -> Iterator[Proposal]:
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports uses of which the result depends on the exact class."""
-    yield from reports_of_class(program, "LS301")
-    yield from missed_by_tests(program)
+    yield from reports_of_class(program, "LS301", decision)
 
 
 RULE = Rule(
     codes={"LS301": "tf.keras.mixed_precision.experimental.LossScaleOptimizer"},
     summary="experimental Keras LossScaleOptimizer to the final class",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    needs=needs,
     check=check,
     reports=reports,
     cases="""
@@ -104,7 +105,7 @@ RULE = Rule(
           opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
 
         # at run time where a policy has the loss scale
-        > manual: policy
+        > safe: has no loss scale
         - from tensorflow.keras.mixed_precision import experimental as prec
         + from tf_lossscale.keras.mixed_precision import experimental as prec
         + import tf_lossscale as tfls

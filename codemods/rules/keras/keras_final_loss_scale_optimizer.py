@@ -22,11 +22,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...facts import Need
+from ...model import Group
 from ...resolve.classes import is_written_for_keras_3
+from ...resolve.legacy_symbols import root_of
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
-from ...rewrite.arguments import has_loss_scale
-from ..rule import Program, Proposal, Rule
+from ...rewrite.arguments import argument_of_scale, has_loss_scale
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
 from ..to_shim import to_shim
 from ._class_uses import reports_of_class
 from ._constructors import final_class, plan
@@ -41,45 +44,94 @@ _SHIM_CLASS = (
     "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
     "does not"
 )
+_BACKEND = (
+    "the shim's class needs the TensorFlow backend, but this file imports only keras, which can "
+    "run on another one"
+)
+_PRIVATE = "the module of this path is private, and is in no current TensorFlow"
 _BASE = "from TensorFlow 2.9 on, the public class of Keras 2 cannot be subclassed"
 _MEMBER = "from TensorFlow 2.9 on, the public class of Keras 2 lacks most attributes"
+_ON_SHIM = "the program uses the shim's final class already"
+_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the shim's class on Keras 3, and says which places need it on Keras 2."""
-    if program.cached(is_written_for_keras_3) or program.cached(plain_loops) is not None:
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """On Keras 2, subclasses and attributes of the class need the shim's."""
+    if options.for_keras_3 or program.cached(is_written_for_keras_3):
         return
-    for reference in program.references_to("LS401"):
-        call = program.call_of(reference.node)
-        if reference.legacy.root == "tf_keras" or (call is not None and has_loss_scale(call)):
-            continue  # the latter is repaired below
-        if program.options.for_keras_3:
-            yield to_shim(program, reference, _SHIM_CLASS)
-            continue
+    for reference in _moving(program):
         why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(mention_of(program, reference))
         if why:
-            yield Proposal.needs_shim(reference, why)
+            yield Obstacle.at(reference, why)
+    for node, name in program.migrated:
+        if name == _NAME:  # an earlier run has sent the classes of the program there together
+            yield Obstacle(node, Need(Group.KERAS_OPTIMIZERS, "LS401", _NAME, _ON_SHIM))
 
 
-def reports(program: Program) -> Iterator[Proposal]:
+def _moving(program: Program) -> Iterator[Reference]:
+    """The places of the final class that can move; a call with a loss scale is repaired."""
+    for reference in program.references_to("LS401"):
+        call = program.call_of(reference.node)
+        is_repaired = call is not None and has_loss_scale(call)
+        if reference.legacy.root != "tf_keras" and not is_repaired:
+            yield reference
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the shim's class on Keras 3, and the public path of the class on Keras 2."""
+    if program.cached(is_written_for_keras_3):
+        return
+    if plain_loops(program, options, decision) is not None:
+        return
+    for reference in _moving(program):
+        if not options.for_keras_3:
+            if reference.legacy.is_private:
+                path = final_class(options, decision)
+                made = Proposal.moved(reference, path, _PRIVATE)
+                assert made is not None
+                yield made
+        elif _may_run_elsewhere(program, reference):
+            made = to_shim(reference, "")
+            yield made._replace(outcome=Safety.UNSAFE, message=_BACKEND)
+        else:
+            yield to_shim(reference, _SHIM_CLASS)
+
+
+def _may_run_elsewhere(program: Program, reference: Reference) -> bool:
+    """Whether a file imports only `keras`, and nothing shows that it is Keras 2's."""
+    if reference.legacy.root != "keras" or reference.legacy.is_private:
+        return False
+    if any(program.attributes(name) for name in _SCALING):
+        return False
+    roots = (root_of(binding.path) for binding in program.imports())
+    return not any(root is not None and root.name not in ("keras", "tf_keras") for root in roots)
+
+
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Repairs calls with a loss scale; reports uses that depend on the exact class."""
     for reference in program.references_to("LS401"):
         call = program.call_of(reference.node)
         if call is not None and has_loss_scale(call):
-            yield _repaired(program, reference, call)
+            yield _repaired(program, reference, call, options, decision)
     for node, name in program.migrated:
         call = program.call_of(node)
         if name == _NAME and call is not None and has_loss_scale(call):
-            yield Proposal.report(node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
-    yield from reports_of_class(program, "LS401")
+            yield Proposal.report(argument_of_scale(call), "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    yield from reports_of_class(program, "LS401", decision)
 
 
-def _repaired(program: Program, reference: Reference, call: cst.Call) -> Proposal:
+def _repaired(
+    program: Program,
+    reference: Reference,
+    call: cst.Call,
+    options: Options,
+    decision: Decision,
+) -> Proposal:
     """The call with the final class's own arguments; `--to shim` edits no arguments."""
-    made = plan(program, call)
-    if made.problem or program.options.to_shim:
-        return Proposal.report(reference.node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
-    path = made.path or final_class(program)
+    made = plan(program, call, decision.reads)
+    if made.problem or options.to_shim:
+        return Proposal.report(argument_of_scale(call), "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    path = made.path or final_class(options, decision)
     if reference.legacy.root == "tf_keras" and not made.path:
         path = ""
     message = f"{_BUG}; {made.message}"
@@ -94,6 +146,7 @@ RULE = Rule(
     },
     summary="the final Keras LossScaleOptimizer to the shim's, for Keras 3; loss_scale= repaired",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
+    needs=needs,
     check=check,
     reports=reports,
     cases="""

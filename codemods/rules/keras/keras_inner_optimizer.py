@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...facts import Need
 from ...model import Group
 from ...resolve.classes import (
     can_be_made_here,
@@ -30,7 +31,7 @@ from ...resolve.mentions import accesses
 from ...resolve.tree import string_of
 from ...resolve.values import sources_of
 from ...rewrite.arguments import renamed_attribute
-from ..rule import Program, Proposal, Rule, Safety
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
 
 __all__ = ["RULE"]
 
@@ -56,40 +57,53 @@ _UNWRAPPED = ("inner_optimizer", "_optimizer")
 _OTHERS = re.compile(r"layer|norm|\Abn|\A[hlm]\Z|\Aema|averag", re.IGNORECASE)
 """In the names of layers and averages, whose hyperparameters have the same names."""
 _PARSERS = re.compile(r"pars|options", re.IGNORECASE)
+_LOST = (
+    "the optimizers of Keras 3 ignore lr when it is set, so the learning rate stays: write "
+    "{}.learning_rate = ..."
+)
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
-    if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
-        return
-    if not program.options.for_keras_3 and _names_wrapper(program):
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The attributes that the final class does not have, or does not pass on when they are set."""
+    if not options.for_keras_3:
         for node, name in _values_set(program):
-            yield _needs_shim(node, name, _SET)
-    if not any(one.legacy.is_experimental_optimizer for one in program.references):
-        return
+            yield _obstacle(node, name, _SET)
     for name in program.scopes.attributes:
         is_private = name.startswith("_") and not name.startswith("__")
         for attribute in program.attributes(name) if is_private or name in _CONFIGS else ():
             is_certain = is_loss_scale_optimizer(program, attribute.value)
-            if name == "_optimizer" and is_certain and not program.is_stored(attribute):
-                symbol = "LossScaleOptimizer._optimizer"
-                made = Proposal(attribute, "LS303", symbol, Safety.SAFE, _PUBLIC)
-                edits = ((attribute, renamed_attribute("inner_optimizer")),)
-                yield made._replace(edits=edits, group=Group.KERAS_OPTIMIZERS)
-            elif is_certain or (
-                name in _KNOWN and may_be_loss_scale_optimizer(program, attribute.value)
-            ):
-                yield _needs_shim(attribute, name)
+            if is_certain and name == "_optimizer" and not program.is_stored(attribute):
+                continue  # renamed by `check`
+            if is_certain or (name in _KNOWN and _may_be_wrapper(program, attribute.value)):
+                yield _obstacle(attribute, name, _PRIVATE, When.IF_EXPERIMENTAL)
     for call, name in accesses(program, _KNOWN):
-        yield _needs_shim(call, name)._replace(code="LS305")
+        if may_be_loss_scale_optimizer(program, call.args[0].value):
+            yield _obstacle(call, name, _PRIVATE, When.IF_EXPERIMENTAL)
 
 
-def _names_wrapper(program: Program) -> bool:
-    """Whether wrappers can be of TensorFlow; those of `tf_keras` have never passed anything on."""
-    wrappers = [one.legacy for one in program.references if one.legacy.is_keras_optimizer]
-    if not wrappers:
-        return program.surroundings.makes_optimizers
-    return any(one.root != "tf_keras" for one in wrappers)
+def _may_be_wrapper(program: Program, node: cst.BaseExpression) -> bool:
+    is_self = isinstance(node, cst.Name) and node.value in ("self", "cls")
+    return not is_self and may_be_loss_scale_optimizer(program, node)
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
+    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+        return
+    if not any(one.legacy.is_experimental_optimizer for one in program.references):
+        return
+    for attribute in program.attributes("_optimizer"):
+        if program.is_stored(attribute) or not is_loss_scale_optimizer(program, attribute.value):
+            continue
+        made = Proposal(attribute, "LS303", "LossScaleOptimizer._optimizer", Safety.SAFE, _PUBLIC)
+        yield made._replace(edits=((attribute, renamed_attribute("inner_optimizer")),))
+
+
+def _obstacle(node: cst.CSTNode, name: str, why: str, when: When = When.ALWAYS) -> Obstacle:
+    code = "LS303" if name == "_optimizer" else "LS305"
+    symbol = f"LossScaleOptimizer.{name}"
+    need = Need(Group.KERAS_OPTIMIZERS, code, symbol, why.format(name), when=when)
+    return Obstacle(node, need)
 
 
 def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:
@@ -138,27 +152,37 @@ def _is_other(program: Program, source: cst.CSTNode) -> bool:
     return bool(_PARSERS.search(program.code(source.func))) or not set(names).isdisjoint(_UNWRAPPED)
 
 
-def reports(program: Program) -> Iterator[Proposal]:
-    """Reports the dictionary of an optimizer."""
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Reports the dictionary of an optimizer, and what Keras 3's inner optimizers ignore."""
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "vars"]
     found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
     for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
         if is_loss_scale_optimizer(program, owner):
             yield Proposal.report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
+    if not options.for_keras_3 or options.to_shim:
+        return
+    for attribute in program.attributes("lr"):
+        if program.is_stored(attribute) and _is_inner(program, attribute.value):
+            message = _LOST.format(program.code(attribute.value))
+            yield Proposal.report(attribute, "LS408", "inner_optimizer.lr", message)
 
 
-def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:
-    code, symbol = "LS303" if name == "_optimizer" else "LS305", f"LossScaleOptimizer.{name}"
-    return Proposal.place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, why.format(name))
+def _is_inner(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether a node is `optimizer.inner_optimizer` of a Keras loss-scale optimizer."""
+    if not isinstance(node, cst.Attribute) or node.attr.value not in _UNWRAPPED:
+        return False
+    return may_be_loss_scale_optimizer(program, node.value)
 
 
 RULE = Rule(
     codes={
         "LS303": "_optimizer of a Keras LossScaleOptimizer",
         "LS305": "private and set attributes, and configs, of a Keras LossScaleOptimizer",
+        "LS408": "lr of an inner optimizer, which Keras 3 ignores when it is set",
     },
     summary="optimizer._optimizer to optimizer.inner_optimizer",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    needs=needs,
     check=check,
     reports=reports,
     cases="""

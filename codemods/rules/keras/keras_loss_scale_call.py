@@ -1,11 +1,13 @@
-"""Rewrites `optimizer.loss_scale()` to `optimizer.loss_scale`.
+"""Rewrites `optimizer.loss_scale()` to `optimizer.loss_scale` on the way to the final API.
 
 Up to TensorFlow 2.3 the attribute was a callable loss scale; since 2.4 (release notes 2.4.0) it is
-a float32 tensor, and calling it raises a TypeError. On TensorFlow 2.3 the shim's is both. Other
-classes have a method of this name, so the parentheses go where the object is seen to be a Keras
-loss-scale optimizer. Calls on objects that may be one are reported, as is any use of the attribute
-as a loss scale with methods, such as `optimizer.loss_scale.update(gradients)`. With `--to shim`, a
-call whose value is kept is reported, too: on TensorFlow 2.3, the attribute changes with the scale.
+a float32 tensor, and calling it raises a TypeError. The shim's experimental class reads both ways,
+on every TensorFlow. So a program goes to the final API only if each call is on an object that is
+seen to be made in the same file, where the parentheses can go; otherwise it stays on the shim, and
+no call is edited.
+
+A loss scale with methods, as in `optimizer.loss_scale.update(gradients)`, is in no class since
+TensorFlow 2.4. It is reported; the shim's classes have it as `_loss_scale`.
 """
 
 from __future__ import annotations
@@ -14,64 +16,84 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...facts import Need, Trait
 from ...model import Group
-from ...resolve.classes import is_loss_scale_optimizer, is_made_here, may_be_loss_scale_optimizer
+from ...resolve.classes import (
+    is_loss_scale_optimizer,
+    is_made_here,
+    may_be_loss_scale_optimizer,
+)
 from ...resolve.guards import depends_on_version
+from ...resolve.keras_2_methods import is_compiled
 from ...resolve.mentions import reads_of
-from ...resolve.tree import last_name
+from ...resolve.tree import string_of
 from ...resolve.values import reads_of_value
-from ..rule import Program, Proposal, Rule, Safety
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
 
 __all__ = ["RULE"]
 
 _SYMBOL = "LossScaleOptimizer.loss_scale"
-_PERHAPS = (
-    "if this is a Keras loss-scale optimizer, drop the parentheses: loss_scale is a property since "
-    "TensorFlow 2.4, and calling it raises a TypeError"
-)
+_UNSEEN = "loss_scale() is called on an object that is not seen to be made in this file"
 _OBJECT = (
-    "if this is a Keras loss-scale optimizer, loss_scale is a tensor since TensorFlow 2.4, and no "
-    "loss scale with methods: use the attributes of the optimizer"
+    "if this is a Keras loss-scale optimizer, loss_scale is a tensor since TensorFlow 2.4, and has "
+    "no {}: write {}, which the shim's classes have"
 )
 _OF_LOSS_SCALES = (
-    "__call__", "_current_loss_scale", "_loss_scale_value", "_num_good_steps", "get_config",
+    "_current_loss_scale", "_loss_scale_value", "_num_good_steps", "get_config",
     "increment_period", "initial_loss_scale", "multiplier", "update",
 )  # fmt: skip
-
-_KEPT = (
-    "on TensorFlow 2.3, the attribute is the live loss scale, and not its value now: write "
-    "tf.identity({}), or float(...) where it is read eagerly"
-)
-_KEEPING = (
-    cst.AnnAssign, cst.Assign, cst.BaseComp, cst.Comparison, cst.ComparisonTarget, cst.DictElement,
-    cst.Element, cst.Lambda, cst.NamedExpr, cst.Return, cst.Yield,
-)  # fmt: skip
-_COLLECTING = (
-    "add", "append", "dict", "eval", "get_value", "insert", "put", "setdefault", "update",
-)  # fmt: skip
-"""Functions that keep a value; `get_value` and `eval` of Keras return what is no tensor as is."""
-_KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
+"""The attributes of loss scales that tensors do not have."""
+_KIND = ("getattr", "hasattr")
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
-    for read, owner in reads_of(program, "loss_scale"):
-        if depends_on_version(program, read) or _has_other_form(program, read):
-            continue  # right as it is: the branch for each version has its own form
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The calls that cannot be edited; the shim's experimental class accepts them."""
+    for read, owner in _reads(program):
         call = program.call_of(read)
-        if call is None or call.args:
-            is_used = _is_used_as_loss_scale(program, read)
-            if is_used and may_be_loss_scale_optimizer(program, owner):
-                yield Proposal.report(read, "LS302", _SYMBOL, _OBJECT)
-        elif _is_plain(program, call) and is_loss_scale_optimizer(program, owner):
-            if program.options.to_shim and _is_kept(program, call):
-                yield Proposal.report(call, "LS302", _SYMBOL, _KEPT.format(program.code(read)))
-                continue
+        if call is None and not _is_called(program, read) and not _member(program, read):
+            continue
+        if call is not None and _is_editable(program, call, owner):
+            continue
+        # A plain optimizer of this file can be replaced by another file.
+        if may_be_loss_scale_optimizer(program, owner) or is_made_here(program, owner):
+            group, code = Group.KERAS_OPTIMIZERS, "LS302"
+            need = Need(group, code, _SYMBOL, _UNSEEN, when=When.IF_EXPERIMENTAL)
+            yield Obstacle(read, need)
+            # What compile has made is of the experimental class only under the shim's policy.
+            when = When.ALWAYS if is_compiled(program, owner) else When.IF_COMPILED
+            yield Obstacle(read, need._replace(group=Group.POLICIES, when=when))
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
+    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+        return
+    for read, owner in _reads(program):
+        call = program.call_of(read)
+        if call is not None and _is_editable(program, call, owner):
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
-            yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
-        elif is_made_here(program, owner) or may_be_loss_scale_optimizer(program, owner):
-            yield Proposal.report(call, "LS302", _SYMBOL, _PERHAPS)
+            yield made._replace(edits=((call, _uncalled),))
+
+
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Reports uses of the attribute as a loss scale with methods."""
+    if Trait.MAKER not in decision.traits and not decision.is_alone:
+        return
+    for read, owner in _reads(program):
+        name = _member(program, read)
+        if name and may_be_loss_scale_optimizer(program, owner):
+            written = f"{program.code(owner)}._loss_scale.{name}"
+            yield Proposal.report(read, "LS302", _SYMBOL, _OBJECT.format(name, written))
+
+
+def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """Each read of a loss scale with its owner, but for those that each version reads its way."""
+    for read, owner in reads_of(program, "loss_scale"):
+        if program.is_stored(read) or _has_other_form(program, read):
+            continue
+        if not depends_on_version(program, read, {}):
+            yield read, owner
 
 
 def _has_other_form(program: Program, read: cst.CSTNode) -> bool:
@@ -86,31 +108,32 @@ def _has_other_form(program: Program, read: cst.CSTNode) -> bool:
     return False
 
 
-def _is_used_as_loss_scale(program: Program, read: cst.CSTNode) -> bool:
-    """Whether a value is read or called as an object, directly or under a name it is bound to."""
+def _is_editable(program: Program, call: cst.Call, owner: cst.BaseExpression) -> bool:
+    """Whether the parentheses of a call can go."""
+    return not call.args and _is_plain(program, call) and is_loss_scale_optimizer(program, owner)
+
+
+def _is_called(program: Program, read: cst.CSTNode) -> bool:
+    """Whether a value is called under a name that it is bound to, or by its `__call__`."""
     loads = reads_of_value(program, read)
-    return any(program.call_of(load) is not None for load in loads) or any(
-        _member(program, place) in _OF_LOSS_SCALES or _asks_kind(program, place)
-        for place in [read, *loads]
-    )
+    parent = program.parents.get(read)
+    is_method = isinstance(parent, cst.Attribute) and parent.attr.value == "__call__"
+    return is_method or any(program.call_of(load) is not None for load in loads)
 
 
-def _asks_kind(program: Program, node: cst.CSTNode) -> bool:
-    """Whether a test asks what kind of object a value is."""
-    argument = program.parents.get(node)
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or call.args[0] is not argument:
-        return False
-    return isinstance(call.func, cst.Name) and call.func.value in _KIND
-
-
-def _is_kept(program: Program, call: cst.Call) -> bool:
-    """Whether the value of a call is kept as it is, and so may be read after the scale changes."""
-    _, parent = program.outside(call, (cst.IfExp, cst.BooleanOperation))
-    if isinstance(parent, cst.Arg):
-        owner = program.parents.get(parent)
-        return isinstance(owner, cst.Call) and last_name(owner.func) in _COLLECTING
-    return isinstance(parent, _KEEPING)
+def _member(program: Program, read: cst.CSTNode) -> str:
+    """The attribute of loss scales that is read from a value, directly or under a name."""
+    for place in [read, *reads_of_value(program, read)]:
+        parent = program.parents.get(place)
+        if isinstance(parent, cst.Attribute) and parent.attr.value in _OF_LOSS_SCALES:
+            return parent.attr.value
+        call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+        if not isinstance(call, cst.Call) or call.args[0] is not parent or len(call.args) < 2:
+            continue
+        name = string_of(call.args[1].value)
+        if isinstance(call.func, cst.Name) and call.func.value in _KIND and name in _OF_LOSS_SCALES:
+            return str(name)
+    return ""
 
 
 def _is_plain(program: Program, call: cst.Call) -> bool:
@@ -118,11 +141,6 @@ def _is_plain(program: Program, call: cst.Call) -> bool:
     code, parent = program.code(call), program.parents.get(call)
     after = program.code(parent).partition(code)[2] if parent is not None else ""
     return "#" not in code and not after[:1].isalpha()
-
-
-def _member(program: Program, node: cst.CSTNode) -> str:
-    parent = program.parents.get(node)
-    return parent.attr.value if isinstance(parent, cst.Attribute) else ""
 
 
 def _uncalled(node: cst.CSTNode) -> object:
@@ -136,16 +154,17 @@ RULE = Rule(
     codes={"LS302": "loss_scale() of a Keras LossScaleOptimizer"},
     summary="optimizer.loss_scale() to optimizer.loss_scale",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    needs=needs,
     check=check,
+    reports=reports,
     cases="""
-        # not where the optimizer may be of another class
-        > manual: TypeError
-          from tensorflow.keras.mixed_precision import LossScaleOptimizer
+        # not with --to shim, as the shim's class reads both ways
+        > --to shim
+          from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
 
-          def train(opt, fp16):
-              if fp16:
-                  opt = LossScaleOptimizer(opt)
-              print(opt.loss_scale())
+          class Logged(LossScaleOptimizer):
+              def log(self):
+                  print(self.loss_scale())
 
         # after the optimizer was wrapped
           import tensorflow as tf
@@ -157,5 +176,16 @@ RULE = Rule(
           def log():
         -     print(float(opt.loss_scale()))
         +     print(float(opt.loss_scale))
+
+        # on the shim where the optimizer comes from elsewhere
+        > safe: is not seen to be made in this file
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+        + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+
+          def log(optimizer):
+              print(float(optimizer.loss_scale()))
     """,
 )

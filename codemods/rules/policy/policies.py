@@ -5,9 +5,9 @@ set_global_policy"). `tf.keras.mixed_precision.set_policy`, which some programs 
 `experimental.` was dropped, never existed; it is repaired too.
 
 The final policy (2.4) carries no loss scale: `compile` wraps the optimizer under `mixed_float16`,
-dynamically. So `loss_scale="dynamic"` goes from such a policy. Any other value is reported: the
-scale must move to where the optimizer is made, and `loss_scale=None`, which meant no scaling, would
-now *add* it.
+dynamically. So `loss_scale="dynamic"` goes from such a policy. With any other value, the policies
+of the program stay on the shim: under its policies, `compile` uses their loss scale, on every
+TensorFlow. `loss_scale=None`, which meant no scaling, would otherwise *add* it.
 
 `get_layer_policy(layer)` becomes `layer.dtype_policy`, which layers have since 2.4. An import of
 the function goes with the calls that read it.
@@ -24,13 +24,14 @@ from typing import Optional
 
 import libcst as cst
 
+from ...model import Group
 from ...resolve.mentions import Mention, mention_of, names_bound
 from ...resolve.places import Reference
 from ...resolve.tree import string_of
 from ...rewrite.arguments import constant, matched, renamed_arguments
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import FINAL
-from ..rule import Program, Proposal, Rule
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -60,35 +61,37 @@ _REMOVED_NAME = (
     "mixed_bfloat16"
 )
 _NONE = 'Keras 3 does not accept None, which resets the policy: write "float32"'
-_OTHER = (
-    "from TensorFlow 2.9 on, policies have no loss scale, and compile scales dynamically under "
-    "mixed_float16, even for None: drop the argument, and wrap the optimizer in "
-    "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...)"
-)
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the final symbols, or says which uses of the class need the shim's."""
-    for reference in program.references_to("LS601", "LS602", "LS603"):
-        is_class = reference.legacy.name == "Policy"
-        call = program.call_of(reference.node) if is_class else None
-        why = _why_shim(program, reference, call) if is_class else ""
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The uses that the final symbols do not fit."""
+    for reference in program.references_to("LS602"):
+        why = _why_shim(program, reference, program.call_of(reference.node))
         if why:
-            yield Proposal.needs_shim(reference, why)
-            continue
+            yield Obstacle.at(reference, why)
+    for reference in program.references_to("LS604"):
+        if _layer_policy(program, reference) is None:
+            yield Obstacle.at(reference, _PASSED)
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the final symbols."""
+    for reference in program.references_to("LS601", "LS602", "LS603"):
         _, name, words = _NAMES[reference.legacy.name]
         made = Proposal.moved(reference, f"{FINAL}.{name}", words)
+        call = program.call_of(reference.node) if reference.legacy.name == "Policy" else None
         if made is not None and call is not None and len(call.args) > 1:
             made = made._replace(message=_DROPPED, edits=((call, _WITHOUT_SCALE),))
         if made is not None:
             yield made
-
     for reference in program.references_to("LS604"):
-        yield _layer_policy(program, reference)
+        layer = _layer_policy(program, reference)
+        if layer is not None:
+            yield layer
 
 
-def _layer_policy(program: Program, reference: Reference) -> Proposal:
-    """The attribute of a layer in the place of `get_layer_policy`."""
+def _layer_policy(program: Program, reference: Reference) -> Optional[Proposal]:
+    """The attribute of a layer in the place of `get_layer_policy`; None if that does not fit."""
     call = program.call_of(reference.node)
     found = matched(call, ("layer",)) if call is not None and not comments_in(call) else None
     if call is not None and found and isinstance(found["layer"].value, _SIMPLE):
@@ -99,7 +102,7 @@ def _layer_policy(program: Program, reference: Reference) -> Proposal:
     is_exported = any(string_of(one) in names for one in program.scopes.strings)  # in `__all__`
     if mention_of(program, reference) is Mention.IMPORT and not is_exported:
         return Proposal.safe(reference, _ATTRIBUTE, removed=(reference,))
-    return Proposal.needs_shim(reference, _PASSED)
+    return None
 
 
 def _attribute(node: cst.CSTNode) -> object:
@@ -117,25 +120,31 @@ def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) 
     return _WHY.get(mention_of(program, reference), "")
 
 
-def reports(program: Program) -> Iterator[Proposal]:
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports the arguments that no current TensorFlow accepts, wherever the symbol goes."""
     for reference in program.references:
         name = reference.legacy.name
         call = program.call_of(reference.node)
         if call is None or not reference.legacy.is_policy or name not in _NAMES:
             continue
-        first = constant(call.args[0].value) if call.args and not call.args[0].star else None
-        written = str(first[0]) if first is not None else ""
+        argument = call.args[0] if call.args and not call.args[0].star else None
+        first = constant(argument.value) if argument is not None else None
+        if argument is None or first is None:
+            continue
         guidance = ""
+        written = str(first[0])
         if written.startswith("infer") or written.endswith("_float32_vars"):
             guidance = _REMOVED_NAME
-        elif name == "Policy" and _has_own_loss_scale(call):
-            guidance = _OTHER
-        elif name.startswith("set_") and first == (None,) and program.options.for_keras_3:
+        elif name.startswith("set_") and first == (None,) and _goes_to_keras_3(options, decision):
             guidance = _NONE
         if guidance:
             symbol = "Policy" if name == "Policy" else "set_policy"
-            yield Proposal.report(call, _NAMES[name][0], symbol, guidance)
+            yield Proposal.report(argument, _NAMES[name][0], symbol, guidance)
+
+
+def _goes_to_keras_3(options: Options, decision: Decision) -> bool:
+    """Whether the policies go to functions of Keras 3, which check their argument."""
+    return options.for_keras_3 and not decision.goes_to_shim(Group.POLICIES)
 
 
 def _has_own_loss_scale(call: cst.Call) -> bool:
@@ -163,6 +172,7 @@ RULE = Rule(
     },
     summary="experimental policies to the final ones",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    needs=needs,
     check=check,
     reports=reports,
     cases="""

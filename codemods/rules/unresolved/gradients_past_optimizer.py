@@ -13,7 +13,7 @@ import libcst as cst
 
 from ...resolve.legacy_symbols import root_of
 from ...resolve.values import sources_of
-from ..rule import Program, Proposal, Rule
+from ..rule import Decision, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -23,7 +23,7 @@ _MESSAGE = (
 )
 
 
-def check(program: Program) -> Iterator[Proposal]:
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each call in a function that applies gradients by such an optimizer."""
     functions = {
         _function(program, attribute)
@@ -53,7 +53,7 @@ RULE = Rule(
     codes={"LS907": "tf.gradients beside a loss-scale optimizer"},
     summary="gradients that are never scaled, reported",
     upstream="https://github.com/tensorflow/tensorflow/pull/23244",
-    check=check,
+    reports=reports,
     cases="""
         # not in another function
           import tensorflow.compat.v1 as tf

@@ -1,83 +1,169 @@
 """Renames legacy modules that are used as values, and reports names that they never had.
 
 `mp = tf.keras.mixed_precision.experimental`, with `mp` passed on or read by other files, becomes
-the shim's module, which has the same names. A module that also holds other things, such as
-`tf.contrib.tpu`, cannot be renamed as a whole; where it is passed on, that is reported. A name that
-`tf.contrib.mixed_precision` never had is an error in every TensorFlow.
+the shim's module, which has the same names. So does the final module where the final class goes to
+the shim. A module that also holds other things, such as `tf.contrib.tpu`, cannot be renamed as a
+whole; where it is passed on, that is reported. A name that `tf.contrib.mixed_precision` never had
+is an error in every TensorFlow. A private module of Keras also has names that the shim does not;
+where one is read, that is reported, as no current TensorFlow has the module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Optional
 
 import libcst as cst
 
+from ...facts import When
+from ...model import Group
 from ...resolve.guards import depends_on_version
-from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of
+from ...resolve.legacy_symbols import Namespace, is_of_shim, legacy_of, namespace_of
 from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
 from ...resolve.tree import last_name
 from ...resolve.values import reads_of_value
-from ...rewrite.proposal import SHIM, needs_of_place, shown_path
-from ..rule import Program, Proposal, Rule, Safety
+from ...rewrite.proposal import SHIM, obstacles_at, shown_path
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
 
-__all__ = ["RULE", "keeps_names"]
+__all__ = ["RULE", "is_renamed_whole", "keeps_names"]
 
-_WHOLE = (
-    "contrib.mixed_precision",
-    "keras.mixed_precision.experimental",
-    "mixed_precision.experimental",
-)
-"""The modules of which everything is legacy."""
+_FINAL = "keras.mixed_precision"
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "{} is used as a value: import by name what is read from it, then migrate again"
 _LAZY = "the shim's modules have their names only once they are read: use dir and getattr"
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
+_PRIVATE = "{} is private, and no current TensorFlow has it: do without this name"
 _LEFT = (
     "this import fails from TensorFlow {} on: remove it, or move it to the branch for older "
     "versions, if only this needs it"
 )
 
 
-def _is_whole(path: str) -> bool:
-    """Whether `path` is a removed module of which everything is legacy, and that the shim has."""
+def _whole(path: str) -> Optional[Namespace]:
+    """The removed module of which everything is legacy, and that the shim has, if it is one."""
     module = namespace_of(path)
     if module is None or module.is_current or is_of_shim(path):
-        return False
-    return module.name in _WHOLE
+        return None
+    return None if module.has_others or module.name == _FINAL else module
 
 
 def keeps_names(use: NamespaceUse) -> bool:
     """Whether a module is one of the shim, or becomes one that has the same names."""
-    return is_of_shim(use.path) or _is_whole(use.path)
+    return is_of_shim(use.path) or _whole(use.path) is not None
 
 
-def check(program: Program) -> Iterator[Proposal]:
+def is_renamed_whole(use: NamespaceUse, decision: Decision) -> bool:
+    """Whether a module that is used as a value is one of the shim, or becomes one."""
+    return keeps_names(use) or _moves_final(use, decision)
+
+
+def _moves_final(use: NamespaceUse, decision: Decision) -> bool:
+    """Whether a module is the final one, and goes to the shim with the final class."""
+    module = namespace_of(use.path)
+    is_final = module is not None and module.name == _FINAL and not is_of_shim(use.path)
+    goes = decision.goes_to_shim(Group.KERAS_OPTIMIZERS)
+    return is_final and goes and not use.path.startswith("tf_keras")
+
+
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """A module that is passed on must keep its names, which the shim's has."""
+    for use in program.namespaces:
+        module = namespace_of(use.path)
+        assert module is not None
+        is_shims = is_of_shim(use.path) and not module.is_final
+        is_final = module.name == _FINAL and not is_of_shim(use.path) and options.for_keras_3
+        if not (is_shims or is_final or _whole(use.path)) or _is_read_here(program, use):
+            continue
+        if not _is_followed(program, use):
+            yield from obstacles_at(use, "LS909", _VALUE)
+        else:
+            names = tuple(names_bound(program, use))
+            yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
+
+
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
         module = namespace_of(use.path)
         assert module is not None
         parent = program.parents.get(use.node)
         name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
-        call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
-        function = last_name(call.func) if isinstance(call, cst.Call) else ""
-        if (function == "vars" or name == "__dict__") and keeps_names(use):
+        if _is_dictionary(program, use, name) and is_renamed_whole(use, decision):
             yield Proposal.report(parent or use.node, "LS909", "__dict__", _LAZY)
-        if _is_whole(use.path) and name and not name.startswith("__"):
-            yield Proposal.report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
-        elif _is_whole(use.path) and not _is_followed(program, use):
-            yield from needs_of_place(program, use, "LS909", _VALUE)
-            path = f"{SHIM}.{module.name}"
-            made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
-            yield made._replace(moves=((use, path),))
-        elif name or function == "hasattr" or _is_followed(program, use):
-            continue
-        elif is_of_shim(use.path) and not module.is_final:
-            yield from needs_of_place(program, use, "LS909", _VALUE)
-        elif not is_of_shim(use.path) and not module.is_current and use.root is not None:
+        guidance = _missing(use, module, name)
+        if guidance:
+            yield Proposal.report(parent or use.node, "LS909", name, guidance)
+        elif _whole(use.path) or (not name and _moves_final(use, decision)):
+            if not _is_read_here(program, use) and not _stays_bound(program, use, decision):
+                yield _renamed(use, module)
+        elif not name and _is_lost(program, use, module, decision):
             yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
+
+
+def _missing(use: NamespaceUse, module: Namespace, name: str) -> str:
+    """Why a name that is read from a module is in no current TensorFlow, nor in the shim."""
+    if not name or name.startswith("__"):
+        return ""
+    if _whole(use.path):
+        return _ABSENT.format(use.path)
+    is_private = use.path.rpartition(".")[2] != module.name.rpartition(".")[2]
+    return _PRIVATE.format(use.path) if is_private and module.name == _FINAL else ""
+
+
+def _renamed(use: NamespaceUse, module: Namespace) -> Proposal:
+    path = f"{SHIM}.{module.name}"
+    made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
+    return made._replace(moves=((use, path),))
+
+
+def _is_dictionary(program: Program, use: NamespaceUse, name: str) -> bool:
+    return name == "__dict__" or _function_of(program, use) == "vars"
+
+
+def _function_of(program: Program, use: NamespaceUse) -> str:
+    """The function that a module is passed to."""
+    parent = program.parents.get(use.node)
+    call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+    return last_name(call.func) if isinstance(call, cst.Call) else ""
+
+
+def _is_read_here(program: Program, use: NamespaceUse) -> bool:
+    """Whether an attribute of the module is read at the place, or tested: `getattr(mp, "name")`.
+
+    A test of the final module asks for the version of TensorFlow, which the shim's cannot tell.
+    """
+    parent = program.parents.get(use.node)
+    if isinstance(parent, cst.Attribute):
+        return True
+    function = _function_of(program, use)
+    call = program.parents.get(parent) if parent is not None else None
+    is_named = isinstance(call, cst.Call) and any(
+        isinstance(argument.value, cst.SimpleString) for argument in call.args[1:2]
+    )
+    if function == "dir":
+        module = namespace_of(use.path)
+        return module is not None and module.is_final
+    return function == "hasattr" or (function == "getattr" and is_named)
+
+
+def _stays_bound(program: Program, use: NamespaceUse, decision: Decision) -> bool:
+    """Whether the module is only bound to names of which every read is a place of its own."""
+    return _is_followed(program, use) and not _is_read_elsewhere(program, use, decision)
+
+
+def _is_read_elsewhere(program: Program, use: NamespaceUse, decision: Decision) -> bool:
+    is_top = use.scope is program.scopes.module_scope
+    return is_top and any(map(decision.may_read, names_bound(program, use)))
+
+
+def _is_lost(program: Program, use: NamespaceUse, module: Namespace, decision: Decision) -> bool:
+    """Whether a module that also holds other things is passed on."""
+    if is_of_shim(use.path) or module.is_current or use.root is None:
+        return False
+    return not _is_read_here(program, use) and not _stays_bound(program, use, decision)
 
 
 def _is_followed(program: Program, use: NamespaceUse) -> bool:
@@ -87,15 +173,14 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     left over.
     """
     names = names_bound(program, use)
-    owners = [(use.scope.owner(name) or use.scope, name) for name in names]
     reads = reads_of_value(program, use.node)
-    is_read_here = bool(names and reads) and program.cached(_known_reads).issuperset(reads)
-    return is_read_here and not any(program.is_read_elsewhere(*one) for one in owners)
+    return bool(names and reads) and program.cached(_known_reads).issuperset(reads)
 
 
 def _known_reads(program: Program) -> frozenset[cst.CSTNode]:
-    """The first names of all chains that lead to one symbol or module."""
-    return frozenset(place.root for place in program.places() if place.root is not None)
+    """The first names of all chains that lead to one symbol or module, and so can be edited."""
+    places = [*program.places(), *program.written]
+    return frozenset(place.root for place in places if place.root is not None)
 
 
 def _imports(program: Program) -> Iterator[Proposal]:
@@ -107,16 +192,16 @@ def _imports(program: Program) -> Iterator[Proposal]:
             continue
         is_plain = isinstance(statement, cst.Import) and alias.asname is None
         path = dotted(alias.name) if is_plain else binding.path
-        if is_plain and _is_whole(path):
+        if is_plain and _whole(path):
             reads = [one.node for one in program.places() if one.root is not None]
             if not any(dotted(one).startswith(path) for one in reads):
                 version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
                 yield Proposal.report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
         is_known = legacy_of(path) is not None or namespace_of(path) is not None
-        if is_known or not _is_whole(module):
+        if is_known or not _whole(module):
             continue
-        if not depends_on_version(program, alias):
+        if not depends_on_version(program, alias, {}):
             yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
 
 
@@ -124,7 +209,8 @@ RULE = Rule(
     codes={"LS909": "a legacy module used as a value, or a name that it never had"},
     summary="legacy modules used as values",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
-    check=check,
+    needs=needs,
+    reports=reports,
     cases="""
         # an import of a name that the module never had
         > manual: no such name

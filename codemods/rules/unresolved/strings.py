@@ -16,8 +16,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
+from typing import Callable
 
 import libcst as cst
 
@@ -26,16 +28,18 @@ from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import last_name, string_of, walk
 from ...resolve.values import reads_of_value
 from ...rewrite.proposal import is_renamed
-from ..rule import Program, Proposal, Rule
+from ..rule import Decision, Options, Program, Proposal, Rule
 from .namespace_as_value import keeps_names
 
-__all__ = ["RULE"]
+__all__ = ["RULE", "path_in_text"]
 
 _TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?((?:loss_scale|bad_steps)(?:/read)?:0)["']$""")
 _NAME = "LossScale"
 _CLASS = re.compile(rf"{_NAME}(?:Optimizer(?:V[13])?)?")
 _OF_V1 = "MixedPrecisionLossScaleOptimizer"
 """A name that TensorFlow's class and the shim's have in every version."""
+_IsLeft = Callable[[str, bool], bool]
+"""Whether a path is legacy; the second argument says whether it is the whole path of a string."""
 _ASKED = re.compile(r"__name__|__qualname__|\b(?:str|repr)\(type\(|__class__")
 _ASKING = (cst.Call, cst.Comparison, cst.Subscript)
 _FETCHED = (
@@ -79,13 +83,14 @@ _DISPLAYS = (
 )  # fmt: skip
 
 
-def check(program: Program) -> Iterator[Proposal]:
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such string."""
     yield from _tensors(program)
-    yield from _class_names(program)
+    yield from _class_names(program, options)
+    is_left = functools.partial(_is_left, options, decision)
     for string in program.scopes.strings:
-        completed = _completed(program, string)
-        path = completed or _path_in(program, string)
+        completed = _completed(program, string, is_left)
+        path = completed or _path_in(program, string, is_left)
         if path:
             code = "LS902" if completed else "LS912"
             yield Proposal.report(string, code, path.rpartition(".")[2], _PATH.format(path))
@@ -97,16 +102,16 @@ def _tensors(program: Program) -> Iterator[Proposal]:
     has_loss_scale = any(one.legacy.family not in others for one in program.references)
     migrated = [name for _, name in program.migrated]
     has_loss_scale |= any(one.endswith(("LossScale", "LossScaleManager")) for one in migrated)
-    if has_loss_scale or program.guarded or program.unclear:
+    if has_loss_scale or program.mixed or program.unclear:
         for string in program.scopes.strings:
             named = _TENSOR.search(string.value)
             if named is not None:
                 yield Proposal.report(string, "LS905", named[1], _FETCHED)
 
 
-def _class_names(program: Program) -> Iterator[Proposal]:
+def _class_names(program: Program, options: Options) -> Iterator[Proposal]:
     """The expressions with such a name, also through a variable, that read a class's name."""
-    to_shim = program.options.to_shim
+    to_shim = options.to_shim
     for string in program.scopes.strings:
         name = string_of(string) if _NAME in string.value else None
         if name is not None and (_CLASS.fullmatch(name) or (name == _OF_V1 and not to_shim)):
@@ -119,7 +124,7 @@ def _class_names(program: Program) -> Iterator[Proposal]:
                     break
 
 
-def _completed(program: Program, string: cst.SimpleString) -> str:
+def _completed(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> str:
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
     argument = program.parents.get(string)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
@@ -128,13 +133,13 @@ def _completed(program: Program, string: cst.SimpleString) -> str:
     modules = [use.node for use in program.namespaces if keeps_names(use)]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
     nodes = [call, *reads_of_value(program, call)] if base else []
-    found = (_continued(program, node, base) for node in nodes)
+    found = (_continued(program, node, base, is_left) for node in nodes)
     return next(filter(None, found), "")
 
 
-def _continued(program: Program, node: cst.CSTNode, path: str) -> str:
+def _continued(program: Program, node: cst.CSTNode, path: str, is_left: _IsLeft) -> str:
     """The legacy path that the attributes after `node`, which means `path`, lead to, if any."""
-    while not _is_left(program, path, True):
+    while not is_left(path, True):
         parent = program.parents.get(node)
         if not isinstance(parent, cst.Attribute):
             return ""
@@ -159,7 +164,7 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
     return min(paths) if len(paths) == 1 else ""
 
 
-def _path_in(program: Program, string: cst.SimpleString) -> str:
+def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> str:
     """The legacy path in a string, as it is written there; empty for documentation and messages."""
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
     if whole is string and not any(one in string.value for one in _WORDS):
@@ -178,22 +183,27 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
         function = last_name(call.func)
         if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
             return ""
+    return path_in_text(text, is_left)
+
+
+def path_in_text(text: str, is_left: _IsLeft) -> str:
+    """The first legacy path in a text, as it is written there; empty if it stands in a sentence."""
     for before, written, after in _PATH_IN_TEXT.findall(text):
         first, *names = written.split(".")
         path = _FULL.get(first, first)
         for index, name in enumerate(names, 1):
             path = f"{path}.{name}"
-            is_left = _is_left(program, path, index == len(names))
-            if is_left and before in _OF_CODE and after in _OF_CODE:
+            is_legacy = is_left(path, index == len(names))
+            if is_legacy and before in _OF_CODE and after in _OF_CODE:
                 return ".".join([first, *names[:index]]) if legacy_of(path) else written
     return ""
 
 
-def _is_left(program: Program, path: str, is_whole: bool) -> bool:
+def _is_left(options: Options, decision: Decision, path: str, is_whole: bool) -> bool:
     """Whether a run rewrites the symbol or module `path` elsewhere, but not in a string."""
     legacy = legacy_of(path)
     if legacy is not None:
-        return is_renamed(program, legacy) or legacy.never_existed
+        return is_renamed(legacy, options, decision) or legacy.never_existed
     module = namespace_of(path)
     if module is None or module.is_final:
         return False
@@ -208,7 +218,7 @@ RULE = Rule(
     },
     summary="tensors, classes and paths that strings name, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
-    check=check,
+    reports=reports,
     cases='''
         # not documentation, messages and help texts
           """tf.keras.mixed_precision.experimental.Policy is deprecated."""

@@ -1,79 +1,166 @@
-"""Reports branches with legacy names that only some versions of TensorFlow take.
+"""Reports branches with legacy names that the newest TensorFlow does not take, or may not take.
 
-If the other branch already uses the current API, both branches stay. The old one can be removed
-when the program no longer supports TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy
-name is renamed to the shim's. On each version the branch then does what it did. But after the
-upgrade the branch is not taken, so nothing there scales the loss. There is one finding for each
-branch that has such a name or uses a function, class or table with one. No branch is removed.
+What decides about a branch is followed by the flow of data: a version comparison, `hasattr` on a
+module of TensorFlow, a `try` around an import, a flag or function made of these, in this file or in
+another one of the run. A branch that the newest TensorFlow takes is none of these.
+
+The names in the branch are renamed like all others, to the shim, so that on each version the branch
+does what it did. If another branch uses the current API, that is a note, and nothing is left to do.
+Otherwise nothing scales the loss after the upgrade, because the branch is not taken (LS908). No
+branch is removed.
+
+`tf.__version__ < "2.4"` compares text, and "2.10" sorts before "2.4": from TensorFlow 2.10 on, the
+comparison gives the answer for old versions again (LS913). The same is so for
+`float(tf.__version__[:3])` and for `tf.__version__[2]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...resolve.guards import is_final
-from ...resolve.values import reads_of_value
-from ...rewrite.proposal import needs_of_place, symbol_of
-from ..rule import Program, Proposal, Rule
+import libcst as cst
+
+from ...resolve.guards import Branch, BranchKind, branches_of, obstacles_of_guards
+from ...rewrite.proposal import obstacles_at, symbol_of
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
 
 _REMOVABLE = (
-    "removable: another branch already uses the current API; when TensorFlow below 2.4 is no "
-    "longer supported, remove this branch and the test, then migrate again"
+    "right as it is: another branch uses the current API; this branch and its test can go when "
+    "TensorFlow below 2.4 is no longer supported"
 )
-_MESSAGES = {
-    "tested": (
-        "after the upgrade this branch may not be taken, and then nothing here scales the loss: "
-        "write the current API in the branch that the new TensorFlow takes"
-    ),
-    "imported": (
-        "with the shim this import succeeds on every TensorFlow: check that the program is to take "
-        "this branch after the upgrade, and not the one that handles the error"
-    ),
-    "used": (
-        "the TensorFlow version decides whether this is used: check that what is used after the "
-        "upgrade scales the loss, too"
-    ),
-}
+_NEVER = (
+    "after the upgrade this branch is not taken, so nothing here scales the loss: write {} in the "
+    "branch that the new TensorFlow takes"
+)
+_PERHAPS = (
+    "the TensorFlow version decides whether this branch is taken, and otherwise nothing here "
+    "scales the loss: write {} in the branch that the new TensorFlow takes, too"
+)
+_IMPORTED = (
+    "with the shim this import succeeds on every TensorFlow, so this branch is taken, and what "
+    "handles the error is not: check that it is the branch to take after the upgrade"
+)
+_USED = (
+    "the TensorFlow version decides whether this is used, and otherwise nothing here scales the "
+    "loss: write {} where the new TensorFlow goes on, too"
+)
+_TEXT = (
+    "this does not compare numbers, so from TensorFlow {} on it gives the answer for older "
+    "versions again: write {}"
+)
 _WHY = "only some TensorFlow versions take this branch"
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Reports each such branch once; its symbols go to the shim, if they are renamed at all."""
-    moved = [one.node for one in program.places() if program.guards and not is_final(one)]
-    aliases = {read for node in moved for read in reads_of_value(program, node)}
-    for branch in program.guards:
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The symbols in such a branch keep what they do on old versions, so they go to the shim."""
+    for place, names in obstacles_of_guards(program):
+        when = When.IF_FLAG if names else When.ALWAYS
+        yield from obstacles_at(place, "LS908", _WHY, when, tuple(sorted(names)))
+
+
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Reports each such branch once, at its first legacy name, and comparisons of text."""
+    compared: dict[cst.Comparison, str] = {}
+    for branch in branches_of(program, decision.flags):
+        if branch.as_text is not None:
+            compared.setdefault(*branch.as_text)
         first = branch.places[0]
-        message = _REMOVABLE if branch.has_final else _MESSAGES[branch.kind]
-        yield Proposal.report(first.node, "LS908", symbol_of(first), message)
-        for place in branch.places:
-            if branch.has_final and place.root not in aliases:
-                continue  # it stays as it is
-            yield from needs_of_place(program, place, "LS908", _WHY)
+        if branch.has_final:
+            yield Proposal.note(first.node, "LS908", symbol_of(first), _REMOVABLE)
+        else:
+            yield Proposal.report(first.node, "LS908", symbol_of(first), _message(branch))
+    for comparison, release in compared.items():
+        message = _TEXT.format(release, _as_numbers(program, comparison))
+        yield Proposal.report(comparison, "LS913", "__version__", message)
+
+
+def _message(branch: Branch) -> str:
+    """What happens after the upgrade, with the line to write."""
+    if branch.kind is BranchKind.IMPORTED:
+        return _IMPORTED
+    first = branch.places[0]
+    written = _CURRENT.get(symbol_of(first), "the current API")
+    if branch.kind is BranchKind.USED:
+        return _USED.format(written)
+    return (_NEVER if branch.is_never_taken else _PERHAPS).format(written)
+
+
+_CURRENT = {
+    "LossScaleOptimizer": "tfls.keras.mixed_precision.LossScaleOptimizer(optimizer)",
+    "Policy": 'tfls.keras.mixed_precision.set_global_policy("mixed_float16")',
+    "set_policy": 'tfls.keras.mixed_precision.set_global_policy("mixed_float16")',
+    "global_policy": "tfls.keras.mixed_precision.global_policy()",
+}
+"""The current API of each symbol."""
+
+
+def _as_numbers(program: Program, comparison: cst.Comparison) -> str:
+    """The comparison with version objects."""
+    target = comparison.comparisons[0]
+    sides = [program.code(comparison.left), program.code(target.comparator)]
+    operator = program.code(target.operator).strip()
+    is_text = [isinstance(side, cst.SimpleString) for side in (comparison.left, target.comparator)]
+    left, right = (
+        f"version.parse({side})" if text or "version" in side.lower() else side
+        for side, text in zip(sides, is_text)
+    )
+    if any(is_text):
+        return f"{left} {operator} {right}, with `from packaging import version`"
+    return "version.parse(tf.__version__), with `from packaging import version`, on this side"
 
 
 RULE = Rule(
-    codes={"LS908": "a branch for an old TensorFlow"},
+    codes={
+        "LS908": "a branch for an old TensorFlow",
+        "LS913": "versions of TensorFlow that are not compared as numbers",
+    },
     summary="branches that only some TensorFlow versions take, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
-    check=check,
+    needs=needs,
+    reports=reports,
     cases="""
         # not a test between two branches with the final API
           import tensorflow as tf
 
-          if tf.__version__ >= "2.11":
-              opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.legacy.SGD())
-          else:
+          if tf.config.list_physical_devices("GPU"):
               opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+          else:
+              opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
 
         # a branch that runs on old versions only
-        > manual: go to the shim
+        > manual: this branch is not taken
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+          if not hasattr(tf.keras.mixed_precision, "set_global_policy"):
+        -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+        # a branch beside an up-to-date one
+        > safe: right as it is
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+          from packaging import version
+
+          if version.parse(tf.__version__) < version.parse("2.4"):
+        -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+          else:
+        -     tf.keras.mixed_precision.set_global_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.set_global_policy("mixed_float16")
+
+        # a comparison of text
+        > manual: does not compare numbers
           import tensorflow as tf
         + import tf_lossscale as tfls
 
           if tf.__version__ < "2.4":
         -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
         +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+          else:
+        -     tf.keras.mixed_precision.set_global_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.set_global_policy("mixed_float16")
     """,
 )

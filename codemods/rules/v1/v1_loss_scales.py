@@ -20,14 +20,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...rewrite.arguments import matched
 from ...rewrite.proposal import V1
-from ..keras._constructors import plan_constructors
-from ..rule import Program, Proposal, Rule
+from ..keras._constructors import plans
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
@@ -47,21 +46,27 @@ _UNKNOWN = f"{_KERAS}, and the class of this optimizer cannot be determined stat
 _PASSED = f"{_KERAS}, and what calls this function cannot be seen"
 
 
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the last path, the arguments of a Keras optimizer, or the shim."""
-    plans = program.cached(plan_constructors).values()
-    inlined = {reference for plan in plans for reference in plan.removed}
+def needs(program: Program, options: Options) -> Iterator[Obstacle]:
+    """The shim's graph rewrite takes every optimizer; TensorFlow's does not."""
+    for reference in program.references_to("LS205"):
+        why = _why_shim(program, reference) if reference.legacy.name == _ENABLE else ""
+        if why:
+            yield Obstacle.at(reference, why)
+
+
+def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Proposes the last path, or the arguments of a Keras optimizer."""
+    inlined = {
+        reference for plan in plans(program, decision).values() for reference in plan.removed
+    }
     for reference in program.references_to(*_CODES):
-        name = reference.legacy.name
-        why = _why_shim(program, reference) if name == _ENABLE else ""
         if reference in inlined:
-            yield Proposal.safe(reference, _INLINED, group=Group.KERAS_OPTIMIZERS)
-        elif why:
-            yield Proposal.needs_shim(reference, why)
-        else:
-            made = Proposal.moved(reference, f"{V1}.mixed_precision.{name}", _MESSAGE)
-            if made is not None:
-                yield made
+            yield Proposal.safe(reference, _INLINED)
+            continue
+        path = f"{V1}.mixed_precision.{reference.legacy.name}"
+        made = Proposal.moved(reference, path, _MESSAGE)
+        if made is not None:
+            yield made
 
 
 def _why_shim(program: Program, reference: Reference) -> str:
@@ -82,6 +87,7 @@ RULE = Rule(
     codes=_CODES,
     summary="v1 loss scales and the graph rewrite to tf.compat.v1.mixed_precision",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    needs=needs,
     check=check,
     cases="""
         # not at its last path

@@ -62,9 +62,9 @@ def test_what_needs_a_tpu_is_reported_each_time_and_leaves_nothing_to_do(command
 @pytest.mark.parametrize("options", [[], ["--check"], ["--write"]], ids=["diff", "check", "write"])
 def test_a_manual_finding_alone_is_status_1(command_line, options):
     command_line.write(a=MANUAL)
-    ran = command_line.run("migrate", *options, "--select", "LS605")
+    ran = command_line.run("migrate", *options, "--select", "LS906")
     assert ran.status == 1
-    assert b"a.py:3:9: LS605 manual" in ran.out
+    assert b"a.py:3:13: LS906 manual" in ran.out
     assert command_line.bytes_on_disk() == {"a.py": MANUAL}
 
 
@@ -82,14 +82,14 @@ def test_failures_are_status_2_and_the_other_files_are_written(command_line):
 def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
     from tf_lossscale_codemods.run import process_file
 
-    real = process_file.transform
+    real = process_file.FileWork
 
     def transform(source, options, path, *more):
         if b"# bad" in source:
             os.kill(os.getpid(), 11)
         return real(source, options, path, *more)
 
-    monkeypatch.setattr(process_file, "transform", transform)
+    monkeypatch.setattr(process_file, "FileWork", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY, c=LEGACY)
     ran = command_line.run("migrate", "--write", "--jobs", "1")
     assert ran.status == 2
@@ -164,11 +164,11 @@ def test_options_reach_the_engine(legacy):
 
 def test_mark_leaves_a_comment_once(command_line):
     command_line.write(a=MANUAL)
-    first = command_line.run("migrate", "--mark", "--write", "--select", "LS605")
+    first = command_line.run("migrate", "--mark", "--write", "--select", "LS906")
     assert first.status == 1
     marked = command_line.bytes_on_disk()["a.py"]
-    assert marked.count(b"# TODO(LS605): ") == 1
-    command_line.run("migrate", "--mark", "--write", "--select", "LS605")
+    assert marked.count(b"# TODO(LS906): ") == 1
+    command_line.run("migrate", "--mark", "--write", "--select", "LS906")
     assert command_line.bytes_on_disk()["a.py"] == marked
 
 

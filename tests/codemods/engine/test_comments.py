@@ -127,17 +127,17 @@ opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
 
 
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
-def test_what_is_called_on_a_silenced_optimizer_is_reported_and_stays(command_line, options):
-    source = WRAPPED + b"print(opt.loss_scale())\n"
-    assert found(command_line, source, "--write", "--allow-dirty", *options) == [(6, "LS302")]
+def test_what_is_called_on_a_silenced_optimizer_stays(command_line, options):
+    source = WRAPPED + b"print(opt.loss_scale(), opt._optimizer)\n"
+    assert found(command_line, source, "--write", "--allow-dirty", *options) == []
     assert command_line.bytes_on_disk()["a.py"] == source
 
 
-def test_what_is_called_on_an_ignored_optimizer_is_reported_and_stays(command_line):
+def test_what_is_called_on_an_ignored_optimizer_stays(command_line):
     source = WRAPPED.replace(b"  # lossscale: ignore[LS301]", b"")
     source += b"print(opt.loss_scale(), opt._optimizer)\n"
     options = ["--ignore", "LS301", "--write", "--allow-dirty", "--keras", "2"]
-    assert found(command_line, source, *options) == [(6, "LS302"), (6, "LS303")]
+    assert found(command_line, source, *options) == []
     assert command_line.bytes_on_disk()["a.py"] == source
 
 

@@ -3,9 +3,8 @@
 import pytest
 from tf_lossscale_codemods.engine.prefilter import may_concern
 from tf_lossscale_codemods.engine.transform import transform
-from tf_lossscale_codemods.model import Options, Safety
+from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.resolve.legacy_symbols import DISTINCTIVE
-from tf_lossscale_codemods.rules.codes import rules
 
 BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
 AFTER = "import tensorflow as tf\nopt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"
@@ -20,22 +19,6 @@ def edited(source: bytes, **options) -> bytes:
     result = transform(source, Options(**options))
     assert result.error is None
     return result.source
-
-
-def test_a_symbol_whose_final_spelling_is_unsafe_goes_to_the_shim():
-    def unsafe(program):
-        return (one._replace(outcome=Safety.UNSAFE) for one in rule.check(program))
-
-    source = b"import tensorflow as tf\ntf.keras.mixed_precision.experimental.global_policy()\n"
-    rule = next(one for one in rules() if one.slug == "policies")
-    results = [
-        transform(source, Options(unsafe=allowed), only=[rule._replace(check=unsafe)])
-        for allowed in (False, True)
-    ]
-    assert [one.source.split()[-1] for one in results] == [
-        b"tfls.keras.mixed_precision.experimental.global_policy()",
-        b"tf.keras.mixed_precision.global_policy()",
-    ]
 
 
 class TestErrors:

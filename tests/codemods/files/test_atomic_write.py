@@ -94,14 +94,14 @@ def test_the_command_reports_a_file_that_changes_during_the_run(command_line, mo
     from tf_lossscale_codemods.run import process_file
 
     command_line.write(a=LEGACY, b=LEGACY)
-    real = process_file.transform
+    real = process_file.FileWork
 
     def transform(*arguments):
         with open("a.py", "ab") as file:
             file.write(b"# saved by an editor\n")
         return real(*arguments)
 
-    monkeypatch.setattr(process_file, "transform", transform)
+    monkeypatch.setattr(process_file, "FileWork", transform)
     ran = command_line.run("migrate", "--write", "a.py")
     assert ran.status == 2
     assert ran.err == "a.py: error: not written: the file changed during the run; run again\n"

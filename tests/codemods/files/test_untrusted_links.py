@@ -171,13 +171,13 @@ def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, ou
     from tf_lossscale_codemods.run import process_file
 
     command_line.write(a=LEGACY, sub__site=LEGACY)
-    transform = process_file.transform
+    transform = process_file.FileWork
 
     def swapping(*arguments):
         swap(outside)
         return transform(*arguments)
 
-    monkeypatch.setattr(process_file, "transform", swapping)
+    monkeypatch.setattr(process_file, "FileWork", swapping)
     before = snapshot(outside)
     ran = command_line.run("migrate", "--write", "--jobs", "1", "sub")
     assert ran.status == 2

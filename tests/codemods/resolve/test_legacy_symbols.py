@@ -153,8 +153,39 @@ def test_kinds(line):
     assert {kind for kind in KINDS if getattr(legacy, kind)} == set(kinds)
 
 
-def test_of_the_final_api_only_the_optimizer_has_a_rule():
+def test_of_the_final_api_the_optimizer_and_the_setter_of_the_policy_have_a_rule():
     final = "tensorflow.keras.mixed_precision."
     assert legacy_of(final + "LossScaleOptimizer").rule == "LS401"
-    for name in ("Policy", "global_policy", "set_global_policy"):
+    assert legacy_of(final + "set_global_policy").rule == "LS601"
+    for name in ("Policy", "global_policy"):
         assert legacy_of(final + name).rule == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "public"),
+    [
+        (f"{module}.{name}", public)
+        for module, names in _paths.PRIVATE.items()
+        for name, public in names.items()
+        if f"{module}.{name}" not in _paths.PRIVATE
+    ],
+)
+def test_private_path(path, public):
+    legacy = legacy_of(path)
+    assert legacy is not None
+    assert legacy.is_private
+    assert not legacy.is_final_path
+    assert not legacy.never_existed
+    assert legacy.name == public.rpartition(".")[2]
+    assert namespace_of(path.rpartition(".")[0]) is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "keras.src.mixed_precision.loss_scale_optimizer._is_all_finite",
+        "tensorflow.python.keras.mixed_precision.policy.policy_scope",
+    ],
+)
+def test_other_names_of_private_modules(path):
+    assert legacy_of(path) is None

@@ -68,29 +68,29 @@ EXAMPLES = {
               scale = True
         """),
     "keras-loss-scale-call": examples("""
-        # reported for the shim where the value is kept
-        > manual, --to shim: tf.identity(opt.loss_scale)
+        # not a value that is kept, on the shim
+        > --to shim
           from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
           opt = LossScaleOptimizer(opt, "dynamic")
           before = opt.loss_scale()
-          after = opt.loss_scale() if is_dynamic else 1.0
-          scales = [opt.loss_scale() for _ in range(2)]
-          def now():
-              return opt.loss_scale()
-
-        # reported for the shim where a function keeps the value
-        > manual, --to shim: tf.identity(opt.loss_scale)
-          import tensorflow as tf
-          from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-          opt = LossScaleOptimizer(opt, "dynamic")
           logs.update(scale=opt.loss_scale())
-          scales = dict(now=opt.loss_scale(), value=tf.keras.backend.get_value(opt.loss_scale()))
 
-        # a test of what kind of object the loss scale is
-        > manual: is a tensor
+        # a test for an attribute of loss scales
+        > manual: opt._loss_scale.multiplier
           from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
           opt = LossScaleOptimizer(opt)
           print(hasattr(opt.loss_scale, "multiplier"))
+
+        # not a test for what both forms have
+          from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+          opt = LossScaleOptimizer(opt)
+          scale = opt.loss_scale.numpy() if hasattr(opt.loss_scale, "numpy") else opt.loss_scale
+
+        # the methods of a loss scale, on the shim
+        > manual, --to shim: opt._loss_scale.update
+          from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+          opt = LossScaleOptimizer(opt, "dynamic")
+          opt.loss_scale.update(gradients)
 
         # a loss scale that getattr reads
           import tensorflow as tf
@@ -116,21 +116,6 @@ EXAMPLES = {
               except TypeError:
                   return opt.loss_scale
 
-        # reported after it was unwrapped under the check
-        > manual
-          from tensorflow.keras.mixed_precision import LossScaleOptimizer
-          def log(opt):
-              if isinstance(opt, LossScaleOptimizer):
-                  opt = opt.inner_optimizer
-                  print(opt.loss_scale())
-
-        # reported where a comment or a word touches the parentheses
-        > manual
-          from tensorflow.keras.mixed_precision import LossScaleOptimizer
-          opt = LossScaleOptimizer(opt)
-          scale = opt.loss_scale(  # now
-          )
-          scales = [opt.loss_scale()for _ in range(2)]
         """),
     "keras-final-loss-scale-optimizer": examples("""
         # not a Keras 3 initial scale by position
@@ -172,8 +157,8 @@ EXAMPLES = {
         + from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
           __all__ = ["get_layer_policy"]
 
-        # reported where the policy has a fixed loss scale
-        > manual: wrap the optimizer
+        # on the shim where the policy has a fixed loss scale
+        > safe: has no loss scale
         - import tensorflow as tf
         + import tf_lossscale as tfls
         - policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=8)
@@ -192,24 +177,16 @@ EXAMPLES = {
         - tf.keras.mixed_precision.experimental.set_policy(None)
         + tf.keras.mixed_precision.set_global_policy(None)
 
-        # reported where None meant no scaling
-        > manual: None
+        # on the shim where None meant no scaling
+        > safe: has no loss scale
         - from tensorflow.keras.mixed_precision.experimental import Policy
         + from tf_lossscale.keras.mixed_precision.experimental import Policy
           policy = Policy("mixed_float16", loss_scale=None)
           other = Policy("float32")
         """),
-    "policy-loss-scale": examples("""
-        # a read of the experimental policy's loss scale keeps the policies on the shim
-        > manual: optimizer
-        - from tensorflow.keras.mixed_precision import experimental as prec
-        + from tf_lossscale.keras.mixed_precision import experimental as prec
-          prec.set_policy("mixed_float16")
-          print(prec.global_policy().loss_scale)
-        """),
     "unclear-origin": examples("""
         # another library's class in the other branch
-        > safe: go to the shim
+        > safe: behaves as the original
           try:
               from npu_bridge.npu_init import FixedLossScaleManager
           except ImportError:
@@ -362,8 +339,8 @@ EXAMPLES = {
           scale = graph.get_tensor_by_name("tower/loss_scale:0")
         """),
     "keras3-compiled-optimizer": examples("""
-        # not the optimizer of a checkpoint
-        > --keras 3
+        # the optimizer of a checkpoint, which compile does not make
+        > manual, --keras 3: no class of Keras 3 has get_scaled_loss
           import tensorflow as tf
           class Trainer:
               def __init__(self, opt):
@@ -373,30 +350,21 @@ EXAMPLES = {
                   return self.saved.optimizer.get_scaled_loss(loss)
 
         # the loss scale of a compiled model
-        > manual, --keras 3: no loss_scale
-          from tensorflow.keras import mixed_precision
+        > safe, --keras 3: no loss_scale
+        - from tensorflow.keras import mixed_precision
+        + from tf_lossscale.keras import mixed_precision
           mixed_precision.set_global_policy("mixed_float16")
           model.compile("sgd", "mse")
           print(float(model.optimizer.loss_scale))
         """),
     "keras3-methods": examples("""
-        # never scaled, beside a flag called scale_loss
-        > manual, --keras 3: inner_optimizer
+        # not a step without scaling, which means what it meant on Keras 2
+        > --keras 3
           import tf_lossscale as tfls
           opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           loss = loss * 2.0 if FLAGS.scale_loss else loss
           opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
-        # a check beside load_model, which may make another optimizer
-        > manual, --keras 3: isinstance
-          import tf_lossscale as tfls
-          opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-          model = tf.keras.models.load_model(path)
-
-          def scaled(optimizer, loss):
-              if hasattr(optimizer, "get_scaled_loss"):
-                  return optimizer.get_scaled_loss(loss)
-              return loss
         """),
 }
 

@@ -27,8 +27,8 @@ EXAMPLES = {
     for rule, example in all_examples()
 }
 STAYS = {
-    "tf_lossscale.keras.mixed_precision.LossScaleOptimizer": (
-        "the shim's final class, which runs on Keras 2 and Keras 3"
+    "tf_lossscale.keras.mixed_precision": (
+        "the shim's final class and policies, which run on Keras 2 and Keras 3"
     ),
     "tf_lossscale.compat.v1.tpu": "TensorFlow's own needs a TPU; the shim's also runs elsewhere",
     "tf_lossscale.contrib.tpu": "the same",
@@ -184,9 +184,10 @@ FROM_SHIM = examples("""
       from tf_lossscale.keras.mixed_precision.experimental import *
 
     # a guard that chooses TensorFlow's class below 2.9
-    > manual
+    > safe: right as it is
       try:
-          from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+    -     from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+    +     from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
       except ImportError:
           from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
 

@@ -24,7 +24,7 @@ NO_OPS = examples('''
 
 LEFT = examples("""
     # a name that is bound to two things
-    > safe: go to the shim
+    > safe: use tfls.contrib
     - import tensorflow as tf
     + import tf_lossscale as tfls
 

@@ -22,9 +22,9 @@ import tensorflow as tf
 from distutils.version import LooseVersion
 from packaging import version
 from . import compat
-from .compat import IS_TF_2_3
 
 NAME = "tensorflow"
+IS_TF_2_3 = tf.__version__.startswith("2.3")
 is_old = has_contrib = False
 if tf.__version__ < "2.4":
     is_old = True
@@ -33,6 +33,26 @@ try:
     has_contrib = True
 except AttributeError:
     pass
+MAJOR, MINOR = (int(n) for n in tf.__version__.split(".")[:2])
+from tensorflow.python.keras.optimizer_v2 import optimizer_v2
+
+
+class Settings:
+    is_old = MINOR < 4
+
+
+def is_old_by_number():
+    return MAJOR == 2 and MINOR < 4
+
+
+def asked():
+    try:
+        tf.estimator
+    except AttributeError:
+        return False
+    return True
+
+
 env = compat.Env()
 env.minor = int(tf.__version__.split(".")[1])
 
@@ -67,10 +87,27 @@ CONDITIONS = [
     "not tf.compat.v1.control_flow_v2_enabled()",
     "is_old",
     "has_contrib",
-    # New versions take these.
+    "isinstance(opt, optimizer_v2.OptimizerV2)",
+    "hasattr(opt, '_hyper')",
+    "MINOR < 4",
+    "Settings.is_old",
+    "Settings().is_old",
+    "asked()",
+]
+NEW = [
     "tf.__version__ >= '2.1'",
     "tf.__version__.startswith('2.')",
+    "not is_old_by_number()",
+    "MAJOR > 1",
+    "hasattr(tf.keras.mixed_precision, 'set_global_policy')",
+    "not hasattr(tf, 'contrib')",
+    "LooseVersion(tf.__version__) >= LooseVersion('2.4')",
+    "version.parse(tf.__version__).release >= (2, 4)",
+    "version.parse(tf.__version__).minor >= 4",
+    "tuple(int(n) for n in tf.__version__.split('.')[:2]) >= (2, 4)",
+    "gpu or tf.__version__[0] == '2'",
 ]
+"""The newest TensorFlow takes these branches."""
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -83,6 +120,16 @@ def test_branch_without_a_current_one_is_renamed_and_reported(test, target):
     assert [one.outcome for one in result.findings if one.code == "LS908"] == [Safety.MANUAL]
     again = transform(result.source, TARGETS[target])
     assert again.source == result.source
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("test", NEW)
+def test_branch_that_the_newest_tensorflow_takes_is_not_reported(test, target):
+    use = "tf.keras.mixed_precision.experimental.set_policy('mixed_float16')"
+    source = f"{HEAD}if {test}:\n    {use}\n"
+    result = transformed(source, TARGETS[target])
+    assert use not in result.source.decode()
+    assert [one.code for one in result.findings if one.outcome is Safety.MANUAL] == []
 
 
 OLD = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
@@ -179,10 +226,72 @@ else:
 print(mp.{use})
 """
     first = transformed(source, TARGETS[target])
-    assert "tensorflow.keras" not in first.source.decode()
-    assert "tf.keras.mixed_precision.experimental" not in first.source.decode()
-    assert f"print(mp.{use})" in first.source.decode()
+    after = first.source.decode()
+    assert "tensorflow.keras.mixed_precision" not in after
+    assert "tf.keras.mixed_precision.experimental" not in after
+    assert use.partition(",")[0] in after
     assert transform(first.source, TARGETS[target]).source == first.source
+
+
+MODULES = {
+    "in both branches": (
+        "if OLD:\n    mp = tf.keras.mixed_precision.experimental\n"
+        "else:\n    mp = tf.keras.mixed_precision\n"
+    ),
+    "as a default": (
+        "mp = tf.keras.mixed_precision\nif OLD:\n    mp = tf.keras.mixed_precision.experimental\n"
+    ),
+    "in two statements": (
+        "if OLD:\n    mp = tf.keras.mixed_precision.experimental\n"
+        "if not OLD:\n    mp = tf.keras.mixed_precision\n"
+    ),
+    "by imports": (
+        "if OLD:\n    import tensorflow.keras.mixed_precision.experimental as mp\n"
+        "else:\n    import tensorflow.keras.mixed_precision as mp\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("form", MODULES)
+def test_module_of_each_version_is_renamed(form, target):
+    """And the names that are read from it need no edit, as the shim's modules have them."""
+    old = "OLD = version.parse(tf.__version__) < version.parse('2.4')\n"
+    source = f"{HEAD}{old}{MODULES[form]}opt = mp.LossScaleOptimizer(opt)\n"
+    first = transformed(source, TARGETS[target])
+    after = first.source.decode()
+    assert "tf.keras.mixed_precision" not in after
+    assert "tensorflow.keras.mixed_precision" not in after
+    assert not [finding for finding in first.findings if finding.is_left]
+    again = transform(first.source, TARGETS[target])
+    assert again.source == first.source
+    assert not [finding for finding in again.findings if finding.is_left]
+
+
+@pytest.mark.parametrize("probe", ["hasattr({1}, {0})", "{} in dir({})"])
+def test_what_tests_the_version_is_not_renamed(probe):
+    """The shim's module has the names of every version."""
+    test = probe.format("'set_global_policy'", "tf.keras.mixed_precision")
+    source = f"{HEAD}if not ({test}):\n    {KERAS}.experimental.set_policy('mixed_float16')\n"
+    assert test in transformed(source, TARGETS["shim"]).source.decode()
+
+
+@pytest.mark.parametrize(
+    ("test", "is_text"),
+    [
+        ("tf.__version__ < '2.4'", True),
+        ("tf.__version__[2] < '4'", True),
+        ("float(tf.__version__[:3]) < 2.4", True),
+        ("int(tf.__version__.split('.')[1]) < 4", False),
+        ("tf.__version__.split('.')[0] < '2'", False),
+        ("[int(n) for n in tf.__version__.split('.')[:2]] < [2, 4]", False),
+        ("version.parse(tf.__version__) < version.parse('2.4')", False),
+    ],
+)
+def test_versions_that_are_compared_as_text_are_reported(test, is_text):
+    source = f"{HEAD}if {test}:\n    {KERAS}.experimental.set_policy('mixed_float16')\n"
+    result = transformed(source, TARGETS["shim"])
+    assert ("LS913" in [finding.code for finding in result.findings]) is is_text
 
 
 def test_a_branch_is_reported_at_its_first_name_in_every_run():

@@ -1,6 +1,6 @@
 """Programs of several files that failed after their migration, without a finding.
 
-And a `loss_scale()` of an optimizer that another file may make: it is reported, and left.
+And a `loss_scale()` of an optimizer that another file may make; only the shim reads it both ways.
 """
 
 import pytest
@@ -53,7 +53,7 @@ PROGRAMS = {
             "model.compile('sgd', 'mse')\nprint(checks.is_scaled(model.optimizer))\n",
         },
         {"checks.py": f"{SHIM}.Loss", "main.py": f"{SHIM}.set_policy"},
-        ["checks.py:5 LS301 manual"],
+        ["checks.py:5 LS301 safe"],
     ),
     "a class test of a program with both classes goes to the shim": (
         {
@@ -75,10 +75,10 @@ PROGRAMS = {
         {"main.py": f"{SHIM}.Loss", "plugins/check.py": f"isinstance(opt, {SHIM}.Loss"},
         [],
     ),
-    "an old branch stays where other files read the name": (
+    "an old branch goes to the shim where other files read the name": (
         {"a.py": OLD_OR_NEW, "b.py": "import a\n\nopt = a.LossScaleOptimizer(opt)\n"},
-        {"a.py": f"from tensorflow{MP[2:]} import LossScaleOptimizer"},
-        ["a.py:4 LS908 manual"],
+        {"a.py": f"from tf_lossscale{MP[2:]} import LossScaleOptimizer"},
+        ["a.py:4 LS908 safe"],
     ),
     "a class test goes to the final class if no file sets a policy": (
         {
@@ -193,8 +193,6 @@ def test_name_that_a_package_re_exports_is_not_reported(command_line):
         ("from losses import LSO\n\nprint(type(opt) is LSO)\n", 3),
         ("import losses\n\nprint(type(opt) == losses.LSO)\n", 3),
         ("from losses import LSO as L\n\nprint(opt.__class__ in (int, L))\n", 3),
-        ("from losses import LSO\n\nmodel.compile()\nprint(isinstance(opt, LSO))\n", 3),
-        ("from losses import KINDS as K\n\nmodel.compile()\nprint(isinstance(opt, K))\n", 4),
     ],
 )
 @pytest.mark.parametrize("to", [("--to", "shim"), ("--keras", "2"), ("--keras", "3")])
@@ -203,9 +201,7 @@ def test_class_that_another_file_tests_under_a_name_of_its_own_is_reported(
 ):
     files = {"losses.py": ALIAS, "main.py": main, "setup.py": f"{MP}.set_policy('mixed_float16')"}
     result = migrate(command_line, files, *to)
-    # Its type may be compared; and a test may get what `compile` makes of the other class.
-    expected = 2 if "compile" in main else 1
-    assert result.findings.count(f"losses.py:{line} LS301 manual") == expected
+    assert result.findings.count(f"losses.py:{line} LS301 manual") == 1
 
 
 OPTIM = """\
@@ -235,10 +231,11 @@ FILES = {
 @pytest.mark.parametrize("options", [("--to", "shim"), ("--keras", "2"), ("--keras", "3")])
 @pytest.mark.parametrize("case", FILES)
 def test_an_optimizer_of_another_file(case, options, command_line):
+    """The program goes to the shim, which reads the loss scale both ways."""
     done = migrate(command_line, {"optim.py": OPTIM, **FILES[case]}, *options)
     assert sum("loss_scale()" in text for text in done.sources.values()) == 1
-    (left,) = [one for one in done.findings if "LS302" in one]
-    assert left.endswith("manual")
+    assert f"{SHIM}.LossScaleOptimizer" in done.sources["optim.py"]
+    assert not [one for one in done.findings if one.endswith("manual")]
 
 
 def test_without_a_loss_scale_optimizer_nothing_is_reported(command_line):

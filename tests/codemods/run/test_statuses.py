@@ -21,14 +21,14 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of PO
 ACTS = """
 import os, sys, time
 from tf_lossscale_codemods.run import process_file
-real = process_file.transform
+real = process_file.FileWork
 def transform(source, options, path, *more):
     if b"# bad" in source:
         with open(f"worker-{{os.getpid()}}", "w") as file:
             file.write("busy")
         {act}
     return real(source, options, path, *more)
-process_file.transform = transform
+process_file.FileWork = transform
 sys.exit(main())
 """
 CLOSED = "stdout is closed; redirect it to /dev/null to discard the output"
@@ -132,8 +132,8 @@ class TestLimits:
     def test_memory(self, command_line, act):
         command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
         code = program(act).replace(
-            "process_file.transform = transform",
-            "process_file.transform = transform\n"
+            "process_file.FileWork = transform",
+            "process_file.FileWork = transform\n"
             "from tf_lossscale_codemods.run import worker\n"
             "worker.memory_bound = lambda: 500 << 20\n",
         )
@@ -155,12 +155,12 @@ def fails(*_):
 
 class TestDefects:
     def test_one_line_with_the_file_and_the_run_goes_on(self, command_line, monkeypatch):
-        transform = process_file.transform
+        transform = process_file.FileWork
 
         def fails_on_some(source, *more):
             return fails() if b"# bad" in source else transform(source, *more)
 
-        monkeypatch.setattr(process_file, "transform", fails_on_some)  # the workers are forked
+        monkeypatch.setattr(process_file, "FileWork", fails_on_some)  # the workers are forked
         command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
         ran = command_line.run("migrate", "--write")
         assert ran.status == 2
@@ -286,8 +286,8 @@ class TestEnds:
         command_line.write(native=NATIVE, sleeping=SLEEPING)
         act = NEVER_ENDS if platform == "linux" else SLEEPS
         code = program(act).replace(
-            "process_file.transform = transform",
-            f"process_file.transform = transform\nsys.platform = {platform!r}\n",
+            "process_file.FileWork = transform",
+            f"process_file.FileWork = transform\nsys.platform = {platform!r}\n",
         )
         process = start(code, "migrate", "--jobs", "2")
         pids = busy_workers(command_line.directory, 2)

@@ -1,0 +1,1 @@
+"""Decides, from the facts of all files, what each program gets. Nothing here reads a file."""

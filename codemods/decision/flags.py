@@ -1,0 +1,115 @@
+"""Follows names from file to file to the version of TensorFlow: what makes a flag is data flow.
+
+A worker knows what the names of one file are made of. This module connects the files: it says which
+names of which files must be looked at next, and in the end which names depend on the version.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+from typing import Optional
+
+from ..facts import Constant, Made
+from .modules import Modules
+
+__all__ = ["FlagSearch"]
+
+_Node = tuple[str, str]
+"""A file, and a top-level name of it or an attribute, which begins with a dot."""
+
+
+class FlagSearch:
+    """The search for what the conditions of some files are made of.
+
+    Args:
+      conditions: the names of other files that conditions read, by the file with the conditions.
+      imports: the modules that each of these files imports.
+      modules: the modules of the run.
+    """
+
+    def __init__(
+        self,
+        conditions: Mapping[str, frozenset[str]],
+        imports: Mapping[str, frozenset[str]],
+        modules: Modules,
+    ) -> None:
+        self._conditions = conditions
+        self._imports = imports
+        self._modules = modules
+        self._made: dict[_Node, Made] = {}
+        self._open: set[_Node] = set()
+        self._found: Optional[set[_Node]] = None
+        for file, names in conditions.items():
+            for name in names:
+                self._open.update(self._nodes(file, name))
+
+    def questions(self) -> dict[str, frozenset[str]]:
+        """The names to look at next, by their files; empty at the end."""
+        found: dict[str, set[str]] = {}
+        for file, name in self._open:
+            found.setdefault(file, set()).add(name)
+        return {file: frozenset(names) for file, names in sorted(found.items())}
+
+    def add(self, file: str, answers: Mapping[str, Made]) -> None:
+        """Adds what names of a file are made of; none if it could not be read."""
+        self._found = None
+        asked = [node for node in self._open if node[0] == file]
+        self._open.difference_update(asked)
+        for node in asked:
+            made = answers.get(node[1], Made(False))
+            self._made[node] = made
+            for name in made.names:
+                self._open.update(self._nodes(file, name) - self._made.keys())
+
+    def flags(self, file: str) -> dict[str, Optional[tuple[Constant]]]:
+        """The names that conditions of a file read and that depend on the version.
+
+        Each has its value on the newest TensorFlow, if that is known.
+        """
+        if self._found is None:
+            self._found = self._depending()
+        found: dict[str, Optional[tuple[Constant]]] = {}
+        for name in self._conditions.get(file, frozenset()):
+            nodes = self._nodes(file, name)
+            if not nodes.isdisjoint(self._found):
+                values = {self._made[node].value for node in nodes if node in self._made}
+                found[name] = values.pop() if len(values) == 1 else None
+        return found
+
+    def _depending(self) -> set[_Node]:
+        """The names that are made of the version, directly or through others."""
+        readers: dict[_Node, list[_Node]] = {}
+        for node, made in self._made.items():
+            for name in made.names:
+                for below in self._nodes(node[0], name):
+                    readers.setdefault(below, []).append(node)
+        found = {node for node, made in self._made.items() if made.depends}
+        pending = collections.deque(found)
+        while pending:
+            new = set(readers.get(pending.popleft(), ())) - found
+            found |= new
+            pending.extend(new)
+        return found
+
+    def _nodes(self, file: str, name: str) -> set[_Node]:
+        """What a name of another file, as `file` reads it, can be."""
+        if name.startswith(".") and name[1:].isidentifier() and not self._is_module(name, file):
+            modules = {
+                module
+                for path in self._imports.get(file, frozenset())
+                for module in self._modules.imported(path, file)
+            }
+            return {(module, name) for module in modules}
+        found = self._modules.split(name, file)
+        if found is None:
+            return set()
+        module, (first, *attributes) = found
+        nodes = {(module, first)}
+        if attributes:
+            nodes.add((module, f".{attributes[-1]}"))
+        return nodes
+
+    def _is_module(self, name: str, file: str) -> bool:
+        """Whether `.flags` is the relative path of a module, and no attribute."""
+        return self._modules.find(name, file) is not None

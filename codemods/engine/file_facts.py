@@ -1,0 +1,206 @@
+"""Collects what the other files of a program must know about a file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Callable
+
+import libcst as cst
+
+from ..facts import ALONE, Export, FileFacts, Need, Trait
+from ..model import Group, Options
+from ..resolve.classes import makes_optimizers, names_final_class, sets_policy
+from ..resolve.guards import conditions_of
+from ..resolve.keras_2_methods import foreign_uses
+from ..resolve.legacy_symbols import namespace_of
+from ..resolve.links import links_of
+from ..resolve.mentions import Mention, mention_of, names_bound
+from ..resolve.places import Place, Reference, Why
+from ..resolve.program import Program
+from ..rewrite.proposal import Obstacle, groups_of_place, is_renamed, obstacles_at
+from ..rules.rule import Rule
+from ..rules.to_shim import code_of_place, needs_of_written
+from .comments import Suppressions, may_suppress
+from .render import Place as At, Source
+
+__all__ = ["Locate", "facts_of", "kept_places", "need_at", "obstacles_of"]
+
+_SUPPRESSED = "a comment suppresses the finding, so this place stays"
+_NOT_SELECTED = "--select or --ignore leaves this place as it is"
+_NOT_MAKING = (Mention.IMPORT, Mention.TEST, Mention.ANNOTATION, Mention.ALIAS)
+_MIXED = "mixed_float16"
+_ASKED_WITH_UNSAFE = frozenset(
+    [Trait.MAKER, Trait.FINAL_CLASS, Trait.EXPERIMENTAL_CLASS, Trait.LOOP]
+)
+"""What other files must not have if `--unsafe` is to use Keras 3's own class."""
+_SAME_SYMBOLS = (Group.V1, Group.CROSS_SHARD)
+"""The groups of which the final API has the very same symbols as the legacy one."""
+
+
+Locate = Callable[[Set[cst.CSTNode]], Mapping[cst.CSTNode, At]]
+"""Finds where nodes stand in the sources of a file."""
+
+
+def facts_of(
+    program: Program,
+    sources: Sequence[Source],
+    locate: Locate,
+    options: Options,
+    rules: Sequence[Rule],
+) -> FileFacts:
+    """The facts of a file.
+
+    Args:
+      program: the file.
+      sources: its sources.
+      locate: finds the places of nodes in them.
+      options: how it is rewritten.
+      rules: the rules.
+    """
+    kept = kept_places(program, sources, locate, options)
+    groups = {
+        group for place in program.places() if _can_move(place) for group in groups_of_place(place)
+    }
+    foreign = foreign_uses(program)
+    links = links_of(source.tree for source in sources)
+    traits = {*_traits(program), *links.traits, *([Trait.LOOP] if foreign else [])}
+    is_asking = bool(foreign or program.attributes("loss_scale") or _classes(program))
+    asks = {Trait.MAKER, Trait.POLICY} if is_asking else set()
+    if options.unsafe:
+        asks |= _ASKED_WITH_UNSAFE
+    return FileFacts(
+        groups=frozenset(groups),
+        needs=() if options.to_shim else _needs(program, locate, options, rules, kept),
+        traits=frozenset(traits),
+        exports=_exports(program, kept),
+        through=frozenset(
+            unclear.path for unclear in program.unclear if unclear.why is Why.RE_EXPORT
+        ),
+        conditions=conditions_of(program),
+        asks=frozenset(asks),
+        links=links,
+    )
+
+
+def kept_places(
+    program: Program, sources: Sequence[Source], locate: Locate, options: Options
+) -> Mapping[cst.CSTNode, str]:
+    """The places that keep their symbols although the rules move them, each with the reason."""
+    places = [place for place in program.places() if _moves(place, options)]
+    found = {
+        place.node: _NOT_SELECTED for place in places if not options.selects(code_of_place(place))
+    }
+    if any(may_suppress(source.data) for source in sources):
+        located = locate(frozenset(place.node for place in places))
+        suppressions = Suppressions(sources)
+        for place in places:
+            if suppressions.silence(code_of_place(place), located[place.node]):
+                found.setdefault(place.node, _SUPPRESSED)
+    return found
+
+
+def _can_move(place: Place) -> bool:
+    """Whether a place can be renamed to the shim."""
+    if isinstance(place, Reference):
+        return bool(place.legacy.rule)
+    module = namespace_of(place.path)
+    return module is not None and not module.has_others
+
+
+def _moves(place: Place, options: Options) -> bool:
+    """Whether a place can get another path."""
+    if options.to_shim or not isinstance(place, Reference):
+        return True
+    return is_renamed(place.legacy, options, ALONE)
+
+
+def _needs(
+    program: Program,
+    locate: Locate,
+    options: Options,
+    rules: Sequence[Rule],
+    kept: Mapping[cst.CSTNode, str],
+) -> tuple[Need, ...]:
+    """The needs of a file, with their places, in the order of the source."""
+    obstacles = [*obstacles_of(program, options, rules), *_of_kept(program, kept)]
+    located = locate(frozenset(obstacle.node for obstacle in obstacles))
+    needs = {need_at(obstacle, located[obstacle.node]): None for obstacle in obstacles}
+    return tuple(sorted(needs, key=lambda need: (need.source, need.line, need.column, need.why)))
+
+
+def obstacles_of(program: Program, options: Options, rules: Sequence[Rule]) -> Iterator[Obstacle]:
+    """The places that the final API does not fit, by all rules."""
+    for rule in rules:
+        yield from rule.obstacles(program, options)
+    yield from needs_of_written(program)
+
+
+def need_at(obstacle: Obstacle, place: At) -> Need:
+    """The need of an obstacle, with its place."""
+    return obstacle.need._replace(source=place.source, line=place.line, column=place.column)
+
+
+def _of_kept(program: Program, kept: Mapping[cst.CSTNode, str]) -> Iterable[Obstacle]:
+    """A place that keeps its legacy symbol fits only the shim's symbols, as class tests tell."""
+    for place in program.places() if kept else ():
+        if place.node not in kept or set(groups_of_place(place)) & set(_SAME_SYMBOLS):
+            continue
+        if isinstance(place, Reference):
+            yield from obstacles_at(place, code_of_place(place), kept[place.node])
+
+
+def _traits(program: Program) -> Iterable[Trait]:
+    references = [*program.references, *program.mixed]
+    legacies = [reference.legacy for reference in references]
+    if any(legacy.is_experimental_optimizer for legacy in legacies):
+        yield Trait.EXPERIMENTAL_CLASS
+    if names_final_class(program):
+        yield Trait.FINAL_CLASS
+    is_symbol = (legacy.rule and not _is_final_policy(legacy.name) for legacy in legacies)
+    modules = (use for use in program.namespaces if use.path.startswith("tf_lossscale"))
+    if any(is_symbol) or program.migrated or any(True for _ in modules):
+        yield Trait.SYMBOL
+    if _makes_optimizers(program):
+        yield Trait.MAKER
+    if sets_policy(program):
+        yield Trait.POLICY
+    texts = (string.raw_value for string in program.scopes.strings)
+    if program.attributes("set_dtype_policy") or any(_MIXED in text for text in texts):
+        yield Trait.MIXED
+
+
+def _makes_optimizers(program: Program) -> bool:
+    """Whether the file calls what makes a Keras loss-scale optimizer, inherits from it, or so."""
+    if not makes_optimizers(program):
+        return False
+    used = [node for node, _ in program.migrated]
+    used += [one.node for one in program.unclear if not isinstance(one.node, cst.ImportAlias)]
+    for reference in [*program.references, *program.mixed]:
+        is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
+        if is_maker and mention_of(program, reference) not in _NOT_MAKING:
+            used.append(reference.node)
+    return bool(used)
+
+
+def _is_final_policy(name: str) -> bool:
+    return name == "set_global_policy"
+
+
+def _classes(program: Program) -> bool:
+    """Whether the file has a class that may inherit from a class of another file."""
+    return any(scope.kind == "class" for scope in program.scopes.all)
+
+
+def _exports(program: Program, kept: Collection[cst.CSTNode]) -> dict[str, Export]:
+    """What the top-level names mean."""
+    scope = program.scopes.module_scope
+    kept_names = {
+        name
+        for place in program.places()
+        if place.node in kept and place.scope is scope
+        for name in names_bound(program, place)
+    }
+    return {
+        name: Export(program.origins.of_name(name, scope), name in kept_names)
+        for name in scope.bindings
+    }

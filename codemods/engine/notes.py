@@ -1,0 +1,62 @@
+"""Says why a group of symbols goes to the shim: once for each program, at the first such place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..facts import Decision, Reason
+from ..files.excludes import NOTEBOOK
+from ..files.printable import quoted, relative
+from ..model import Group, Options
+
+__all__ = ["note_of", "reasons_of_file"]
+
+_GROUPS = {
+    Group.CONTRIB: "contrib classes",
+    Group.V1: "v1 loss scales and optimizers",
+    Group.CROSS_SHARD: "cross-shard symbols",
+    Group.POLICIES: "policies",
+    Group.KERAS_OPTIMIZERS: "Keras loss-scale optimizers",
+}
+_MOST_PLACES = 3
+"""Places that a note lists."""
+
+
+def reasons_of_file(
+    file: str, options: Options, decision: Decision
+) -> Iterator[tuple[list[Group], tuple[Reason, ...]]]:
+    """The groups of which the first deciding place is in a file, with all reasons.
+
+    Groups that the same places decide are together.
+    """
+    found: dict[tuple[tuple[str, int, str], ...], tuple[list[Group], tuple[Reason, ...]]] = {}
+    for group, reasons in decision.on_shim.items():
+        if group is Group.CONTRIB and not options.unsafe:
+            continue  # nothing else has their behavior
+        if reasons and reasons[0].file == file:
+            key = tuple((one.file, one.need.line, one.need.why) for one in reasons)
+            found.setdefault(key, ([], reasons))[0].append(group)
+    yield from found.values()
+
+
+def note_of(file: str, groups: Sequence[Group], reasons: Sequence[Reason]) -> str:
+    """Why groups go to the shim, and what would change that."""
+    names = " and ".join(_GROUPS[group] for group in groups)
+    text = f"{reasons[0].need.why}, so the {names} of this program go to the shim"
+    first = _place(file, reasons[0])
+    others = list(dict.fromkeys(_place(file, reason) for reason in reasons))
+    others.remove(first)
+    if not others:
+        return f"{text}; they can go to TensorFlow's once this line is changed"
+    more = len(others) - _MOST_PLACES
+    listed = [*others[:_MOST_PLACES], *([f"{more} other places"] if more > 0 else [])]
+    return f"{text}; they can go to TensorFlow's once this line and {', '.join(listed)} are changed"
+
+
+def _place(file: str, reason: Reason) -> str:
+    path = quoted(relative(reason.file))
+    if reason.file.endswith(NOTEBOOK):
+        return path  # its lines are those of cells
+    if reason.file == file:
+        return f"line {reason.need.line}"
+    return f"{path}:{reason.need.line}" if reason.need.line else path

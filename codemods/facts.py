@@ -1,0 +1,208 @@
+"""What is known about the files of a run, and what is decided about each: values, no behavior.
+
+The work on a file is divided in two. A worker reads the file and returns `FileFacts`. The parent
+process decides, from the facts of all files, what each file gets: a `Decision`. With it, the worker
+edits the file.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple, Optional, Union
+
+from .model import Group
+
+__all__ = [
+    "ALONE",
+    "ANY_FILE",
+    "UNREAD",
+    "Constant",
+    "Decision",
+    "Export",
+    "FileFacts",
+    "Links",
+    "Made",
+    "Need",
+    "Reason",
+    "Trait",
+    "When",
+]
+
+Constant = Union[None, bool, int, float, str, tuple["Constant", ...]]
+"""A value that can be computed from the source."""
+
+
+class Trait(enum.Enum):
+    """What a file has that matters to the other files of its program."""
+
+    EXPERIMENTAL_CLASS = "the experimental Keras class"
+    FINAL_CLASS = "the final Keras class"
+    SYMBOL = "a symbol of any group, of TensorFlow or of the shim"
+    MAKER = "what makes a Keras loss-scale optimizer, or sets the policy under which `compile` does"
+    COMPILE = "a call of `compile`, which wraps an optimizer under a mixed policy"
+    LOAD = "a call of `load_model`, which may make an optimizer"
+    POLICY = "what sets a policy, or reads one"
+    MIXED = "the name of a mixed policy"
+    LOOP = "a training step that applies gradients with `model.optimizer`"
+    TYPE_TEST = "a comparison with the type of an object"
+
+
+class When(enum.Enum):
+    """What else must be so for a `Need` to count."""
+
+    ALWAYS = "nothing"
+    IF_READ = "another file reads a name of the file"
+    IF_COMPILED = "the program compiles or loads models"
+    IF_BOTH = "the program has both Keras classes"
+    IF_EXPERIMENTAL = "the program has the experimental Keras class"
+    IF_FLAG = "a name of another file depends on the version of TensorFlow"
+
+
+class Need(NamedTuple):
+    """A place that the final API does not fit, so that its group of symbols goes to the shim.
+
+    Attributes:
+      group: the symbols that go to the shim.
+      code, symbol, line, column: the place, as in a finding.
+      source: the index of the cell in a notebook; the line is one of the cell.
+      why: the reason, as a clause.
+      when: what else must be so.
+      names: the name of the file that another one reads, or the names of other files that may
+        depend on the version.
+    """
+
+    group: Group
+    code: str
+    symbol: str
+    why: str
+    line: int = 0
+    column: int = 0
+    source: int = 0
+    when: When = When.ALWAYS
+    names: tuple[str, ...] = ()
+
+
+class Export(NamedTuple):
+    """What a top-level name of a file means to the files that import it.
+
+    Attributes:
+      meanings: dotted paths, or what begins with `<` for values that the file makes; see
+        `resolve.qualified_names`.
+      is_kept: whether a place that binds the name keeps a legacy symbol, as it is silenced.
+    """
+
+    meanings: frozenset[str]
+    is_kept: bool = False
+
+
+class Made(NamedTuple):
+    """What a top-level name, or an attribute of any object, is made of.
+
+    Attributes:
+      depends: whether the file makes it of the version of TensorFlow.
+      names: the names of other files that it is made of, as in `Need`.
+      value: its value on the newest TensorFlow, in a tuple; None if that cannot be computed.
+    """
+
+    depends: bool
+    names: frozenset[str] = frozenset()
+    value: Optional[tuple[Constant]] = None
+
+
+class Links(NamedTuple):
+    """What connects a file with others.
+
+    Attributes:
+      imports: the modules that it imports, as it writes them.
+      reads: the names that it reads from each module; `*` stands for names that cannot be told.
+      stars: the modules of which it imports all names.
+      loads: whether it loads modules or files by names that are computed.
+      traits: what the file has, if it was not read as a whole.
+      is_known: whether it could be parsed; otherwise `imports` has all words that it may import.
+    """
+
+    imports: frozenset[str] = frozenset()
+    reads: Mapping[str, frozenset[str]] = {}
+    stars: frozenset[str] = frozenset()
+    loads: bool = False
+    traits: frozenset[Trait] = frozenset()
+    is_known: bool = True
+
+
+class FileFacts(NamedTuple):
+    """What the other files of a program must know about a file.
+
+    Attributes:
+      groups: the groups of symbols that it has places of.
+      needs: its places that the final API does not fit.
+      traits: what else it has.
+      exports: its top-level names that lead to TensorFlow, the shim, or another file.
+      through: the legacy paths that it reads through other files.
+      conditions: the names of other files that decide if some of its places run; those of
+        attributes begin with a dot.
+      asks: the traits of other files that its findings depend on.
+      links: what connects it with other files.
+    """
+
+    groups: frozenset[Group] = frozenset()
+    needs: tuple[Need, ...] = ()
+    traits: frozenset[Trait] = frozenset()
+    exports: Mapping[str, Export] = {}
+    through: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+    asks: frozenset[Trait] = frozenset()
+    links: Links = Links()
+
+
+class Reason(NamedTuple):
+    """Why a group of symbols goes to the shim: a place of the program that needs it.
+
+    Attributes:
+      file: the file with the place.
+      need: the place.
+    """
+
+    file: str
+    need: Need
+
+
+class Decision(NamedTuple):
+    """What is decided about one file.
+
+    Attributes:
+      on_shim: the groups of symbols that go to the shim, each with what decided that.
+      reads: the top-level names that other files may read.
+      compared: those that files read which compare types of objects.
+      flags: the names of other files that depend on the version, with their value on the newest
+        TensorFlow, as in `Made`.
+      settled: the paths through other files that need no change here.
+      traits: what the files of the program have, this one included.
+      others: what the other files of the program have.
+      is_alone: whether the run has this file only, so that nothing is known about others.
+    """
+
+    on_shim: Mapping[Group, tuple[Reason, ...]] = {}
+    reads: frozenset[str] = frozenset()
+    compared: frozenset[str] = frozenset()
+    flags: Mapping[str, Optional[tuple[Constant]]] = {}
+    settled: frozenset[str] = frozenset()
+    traits: frozenset[Trait] = frozenset()
+    others: frozenset[Trait] = frozenset()
+    is_alone: bool = False
+
+    def goes_to_shim(self, group: Group) -> bool:
+        """Whether the symbols of a group go to the shim, and not to the final API."""
+        return group in self.on_shim
+
+    def may_read(self, name: str) -> bool:
+        """Whether other files may read a top-level name."""
+        return name in self.reads or "*" in self.reads
+
+
+ALONE = Decision(is_alone=True)
+
+ANY_FILE = "*"
+"""The name of every file, among the words of a file of which the imports are not known."""
+UNREAD = Links(imports=frozenset([ANY_FILE]), is_known=False)
+"""The links of a file that took too long to read: it may import every other one."""

@@ -1,0 +1,227 @@
+"""Reads what connects a file with others: its imports, and what it reads from what it imports.
+
+This is the only reader of imports between files. It needs Python's own parser, which takes a fifth
+of the time of LibCST's, and it is used for every file that can matter, with a legacy name or not.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Optional
+
+from ..facts import Links, Trait
+
+__all__ = ["UNKNOWN", "links_of"]
+
+UNKNOWN = Links(is_known=False)
+"""The links of a file that Python cannot parse."""
+
+_ANY = "*"
+_IMPORTING = ("import_module", "__import__", "import_string", "find_spec", "run_module", "locate")
+"""Functions that take the path of a module."""
+_PATCHING = ("patch",)
+"""Functions that take the path of a name in a module."""
+_LOADING = (
+    "SourceFileLoader", "entry_points", "exec", "execfile", "exec_module", "iter_entry_points",
+    "iter_modules", "load_module", "load_source", "run_path", "spec_from_file_location",
+    "walk_packages",
+)  # fmt: skip
+"""Functions that run files which their arguments hardly name."""
+_APPLYING = ("apply_gradients", "get_scaled_loss", "get_unscaled_gradients", "minimize")
+_REGULAR_EXPRESSIONS = ("re", "regex")
+
+
+def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
+    """The links of a file, from its tree or those of its cells."""
+    known = list(trees)
+    if any(tree is None for tree in known):
+        return UNKNOWN
+    nodes = [node for tree in known if tree is not None for node in ast.walk(tree)]
+    reader = _Reader(nodes)
+    return Links(
+        frozenset(reader.imports),
+        {module: frozenset(names) for module, names in reader.reads().items()},
+        frozenset(reader.stars),
+        any(map(_loads_files, nodes)),
+        frozenset(_traits(nodes)),
+    )
+
+
+class _Reader:
+    """Collects what the nodes of one file import and read."""
+
+    def __init__(self, nodes: list[ast.AST]) -> None:
+        self.imports: set[str] = set()
+        self.stars: set[str] = set()
+        self._nodes = nodes
+        self._reads: dict[str, set[str]] = {}
+        self._bound: dict[str, set[str]] = {}
+        """The paths that each imported name can mean, in any scope."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                self._import(node)
+            elif isinstance(node, ast.ImportFrom):
+                self._import_from(node)
+            elif isinstance(node, ast.Call):
+                self.imports.update(_named_modules(node))
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.imports.add(alias.name)
+            first = alias.name.partition(".")[0]
+            path = alias.name if alias.asname else first
+            self._bound.setdefault(alias.asname or first, set()).add(path)
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        self.imports.add(module)
+        for alias in node.names:
+            if alias.name == _ANY:
+                self.stars.add(module)
+                continue
+            path = below(module, alias.name)
+            self.imports.add(path)
+            self._read(module, alias.name)
+            self._bound.setdefault(alias.asname or alias.name, set()).add(path)
+
+    def _read(self, module: str, name: str) -> None:
+        self._reads.setdefault(module, set()).add(name)
+
+    def reads(self) -> dict[str, set[str]]:
+        """The names that are read from each path that may be a module."""
+        inner = {id(node.value) for node in self._nodes if isinstance(node, ast.Attribute)}
+        for node in self._nodes:
+            if isinstance(node, ast.Attribute):
+                self._read_chain(node)
+            elif isinstance(node, ast.Name) and id(node) not in inner:
+                for path in self._bound.get(node.id, ()):
+                    self._read(path, _ANY)
+        if self.stars:
+            names = self._names_of_stars()
+            for module in self.stars:
+                self._reads.setdefault(module, set()).update(names)
+        return self._reads
+
+    def _read_chain(self, node: ast.Attribute) -> None:
+        root, names = _chain(node)
+        for path in self._bound.get(root, ()):
+            module = path
+            for name in names:
+                self._read(module, name)
+                module = below(module, name)
+
+    def _names_of_stars(self) -> set[str]:
+        """The names that the file reads, but does not bind by a statement."""
+        bound = set(self._bound)
+        read: set[str] = set()
+        for node in self._nodes:
+            if isinstance(node, ast.Name):
+                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                bound.add(node.name)
+        return read - bound
+
+
+def below(module: str, name: str) -> str:
+    """The path of a name in a module, which can be a relative one such as `..`."""
+    return f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
+
+
+def _chain(node: ast.expr) -> tuple[str, list[str]]:
+    """The first name of a chain of attributes, and the others; empty if it has no first name."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return (node.id if isinstance(node, ast.Name) else ""), names[::-1]
+
+
+def _function(call: ast.Call) -> str:
+    """The last name of what is called."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _text(call: ast.Call) -> str:
+    """The first argument of a call, if it is a string."""
+    first = call.args[0] if call.args else None
+    is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return first.value if is_text else ""  # type: ignore[union-attr]
+
+
+def _named_modules(call: ast.Call) -> Iterator[str]:
+    """The modules that a call such as `import_module("pkg.amp")` names."""
+    function, text = _function(call), _text(call)
+    if function in _IMPORTING or function in _PATCHING:
+        parts = text.partition(":")[0].split(".")
+        if text and all(part.isidentifier() or not part for part in parts):
+            # `locate("pkg.amp.Wrap")` and `patch("pkg.amp.Wrap")` import pkg.amp.
+            yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
+
+
+def _loads_files(node: ast.AST) -> bool:
+    """Whether a node loads modules or files that it does not name."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = _function(node)
+    if function in _IMPORTING:
+        return bool(node.args) and not _text(node)
+    return function in _LOADING and not (function == "exec" and _text(node))
+
+
+def _traits(nodes: list[ast.AST]) -> Iterator[Trait]:
+    """What a file has, as far as attributes show."""
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.name for node in nodes if isinstance(node, ast.alias)}
+    is_compiling = (
+        node.attr == "compile" and _chain(node.value)[0] not in _REGULAR_EXPRESSIONS
+        for node in attributes
+    )
+    loads_models = "load_model" in names or any(node.attr == "load_model" for node in attributes)
+    if loads_models:
+        yield Trait.LOAD
+    if any(is_compiling):
+        yield Trait.COMPILE
+    if _applies_by_model(nodes, attributes):
+        yield Trait.LOOP
+    if any(isinstance(node, ast.Compare) and _compares_type(node) for node in nodes):
+        yield Trait.TYPE_TEST
+
+
+def _compares_type(node: ast.Compare) -> bool:
+    """Whether a side of a comparison is `type(x)` or `x.__class__`."""
+    return any(
+        (isinstance(side, ast.Call) and _function(side) == "type")
+        or (isinstance(side, ast.Attribute) and side.attr == "__class__")
+        for side in (node.left, *node.comparators)
+    )
+
+
+def _applies_by_model(nodes: list[ast.AST], attributes: list[ast.Attribute]) -> bool:
+    """Whether a step applies gradients with the optimizer that a Keras model has compiled.
+
+    Not if the file assigns an optimizer to that attribute, which is then one of its own, or if it
+    scales with `scale_loss`, as programs for Keras 3 do.
+    """
+    if any(node.attr == "scale_loss" for node in attributes):
+        return False
+    owned = [node for node in attributes if node.attr == "optimizer"]
+    if not owned or any(isinstance(node.ctx, ast.Store) for node in owned):
+        return False
+    steps = [node for node in attributes if node.attr in _APPLYING]
+    is_direct = any(
+        isinstance(node.value, ast.Attribute) and node.value.attr == "optimizer" for node in steps
+    )
+    # `optimizer = self.optimizer` before the step.
+    named = {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute)
+        for target in node.targets
+        if isinstance(target, ast.Name) and node.value.attr == "optimizer"
+    }
+    return is_direct or any(_chain(node.value) == (name, []) for node in steps for name in named)
