@@ -51,6 +51,17 @@ def is_refused(program, stage, actual):
     return "error" in actual and (unchanged or "tf_lossscale." in actual["error"])
 
 
+def comparable(program, result):
+    """A result without what the installed Keras makes otherwise, with any optimizer.
+
+    `fit` of Keras 3 replaces the loss that a `train_step` returns by that of its own metric, which
+    such a step does not update.
+    """
+    if not KERAS_3 or "history.history" not in program["files"]["main.py"]:
+        return result
+    return {key: value for key, value in result.items() if key != "losses"}
+
+
 def migrated_cases():
     for program in filter(runs_here, PROGRAMS):
         seen = []
@@ -72,7 +83,8 @@ def test_same_after_migration(program, stage, tmp_path):
     actual = execute_files(program["after"][stage], str(tmp_path))
     if is_refused(program, stage, actual):
         return
-    assert close(actual, expected_of(program)), "{} became {}\n{}".format(
+    pair = [comparable(program, result) for result in (actual, expected_of(program))]
+    assert close(*pair), "{} became {}\n{}".format(
         expected_of(program), actual, program["after"][stage]
     )
 
