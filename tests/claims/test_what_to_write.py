@@ -19,10 +19,6 @@ TARGETS = {
 
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental"
 OTHER_SHIM = {
-    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic').loss_scale()": "`tfls`; *manual*: it "
-    "is kept",
-    f"{EXPERIMENTAL}.Policy('mixed_float16', loss_scale=128)": "`tfls`; *manual*: refused from 2.9 "
-    "on",
     "tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')": "`tfls`; *manual*: "
     "drop the argument",
     "tf.keras.mixed_precision.set_policy('mixed_float16')": f"`tfls{EXPERIMENTAL[2:]}."
