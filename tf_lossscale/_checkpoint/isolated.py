@@ -7,7 +7,6 @@ or run forever. The child process has limits, and every failure is reported as o
 import contextlib
 import errno
 import json
-import math
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.finding import Contents
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
+from tf_lossscale._json import jsonable
 from tf_lossscale._process import end_with_parent
 
 # Limits for the file, in addition to what the libraries need and to what its size allows.
@@ -199,17 +199,7 @@ def _as_json(contents: Contents) -> List[str]:
         variables = [variable._asdict() for variable in state.variables]
         states.append({**layout, "variables": variables})
     values = {"version": 1, **contents._asdict(), "states": states}
-    return json.dumps(_without_infinities(values), indent=2, allow_nan=False).splitlines()
-
-
-def _without_infinities(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _without_infinities(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_infinities(item) for item in value]
-    return value
+    return json.dumps(jsonable(values), indent=2, allow_nan=False).splitlines()
 
 
 def _of_plan(plan: Plan) -> Iterator[str]:

@@ -6,10 +6,10 @@ its value from JSON, and raises ValueError.
 
 import dataclasses
 import json
-import math
 from dataclasses import field
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
+from tf_lossscale._json import jsonable
 from tf_lossscale._process import escaped
 
 FORMAT = 3
@@ -297,16 +297,4 @@ def line_of(values: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def dump(line: Dict[str, Any]) -> str:
-    return json.dumps(_to_json(line), allow_nan=False) + "\n"
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Disturbance):
-        return value._asdict()
-    if isinstance(value, dict):
-        return {key: _to_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_to_json(item) for item in value]
-    return value
+    return json.dumps(jsonable(line), allow_nan=False) + "\n"
