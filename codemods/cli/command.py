@@ -15,7 +15,7 @@ __all__ = ["OTHER_OPTIONS", "completion", "main", "parsers"]
 
 OTHER_OPTIONS = {
     "run": ("--replace", "--record", "--overwrite", "--no-norm", "--seed"),
-    "record": ("--disturb", "--overwrite", "--no-norm", "--seed"),
+    "record": ("--disturb", "--before", "--overwrite", "--no-norm", "--seed"),
     "show": ("--json", "--html"),
     "compare": ("--baseline", "--loss-tolerance", "--html", "--json"),
     "checkpoint": (),

@@ -7,8 +7,21 @@ from documents import ROOT, Block, blocks, markdown
 from processes import run_program
 
 IN_A_FOLDER = "import os, tempfile\nos.chdir(tempfile.mkdtemp())"
+MODEL = """
+import tensorflow as tf
+import KERAS
+import tf_lossscale as tfls
+model = KERAS.Sequential([KERAS.layers.Input([3]), KERAS.layers.Dense(4), KERAS.layers.Dense(1)])
+optimizer = OWNER.keras.mixed_precision.LossScaleOptimizer(KERAS.optimizers.Adam(0.1))
+model.compile(optimizer, "mse")
+"""
 SETUPS = {
     ("docs/prove.md", 0): IN_A_FOLDER,
+    ("docs/checkpoints.md", 0): IN_A_FOLDER
+    + MODEL.replace("OWNER.keras", "KERAS").replace("KERAS", "tf_keras")
+    + "model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)",
+    # In the folder of the block before.
+    ("docs/checkpoints.md", 1): MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
     ("docs/keras.md", 4): IN_A_FOLDER
     + """
 import tensorflow as tf
@@ -22,6 +35,7 @@ model.save("model.keras")
 
 ENDINGS = {
     ("docs/drop-in.md", 0): "tf_lossscale.uninstall()",
+    ("docs/checkpoints.md", 1): "assert int(model.optimizer.iterations) == 1",
     ("docs/tf1.md", 0): "assert train_op.graph is loss.graph",
     ("docs/tf1.md", 1): """
 scale = Halving()

@@ -34,7 +34,10 @@ OWN: Dict[str, Set[str]] = {
 """The names that TensorFlow never had, by module."""
 
 TOP = {"compat", "contrib", "keras", "mixed_precision", "monitoring", "recording", "tpu", "train"}
-COMMANDS = {"migrate", "rules", "explain", "run", "compare", "checkpoint", "doctor"}
+COMMANDS = {
+    *("migrate", "rules", "explain"),
+    *("run", "record", "show", "compare", "checkpoint", "doctor"),
+}
 MIGRATE = """
   --to --keras --write --check --unsafe --select --ignore --exclude --jobs --report --mark
   --allow-dirty --stdin-filename --statistics --color --no-settings --follow-links-outside
