@@ -114,20 +114,34 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     serialized = config["optimizer" if has_old_form_only else "inner_optimizer"]
     inner = _inner(cls, serialized, custom_objects)
     own = {key: value for key, value in config.items() if key not in _NOT_ARGUMENTS}
-    settings = {"dynamic": True, "initial_scale": None, "dynamic_growth_steps": None}
-    arguments = {name: config[name] for name in settings if name in config}
     scale = config.get("loss_scale")
     if isinstance(scale, dict):
-        scale = loss_scale_from_config(scale, custom_objects)
-    # The constructor picks the class of the instance by the inner optimizer. That of a subclass may
-    # have other names for its arguments, or take them by name only.
+        config["loss_scale"] = loss_scale_from_config(scale, custom_objects)
     if cls.role != "final":
-        if "loss_scale" not in config:
-            scale = final_loss_scale(**dict(settings, **arguments))
-        # The originals, too, pass these names, and an object that the constructor may read.
-        named = dict(own, optimizer=inner, loss_scale=scale)
-        return cls(**named) if _accepts(cls, **named) else cls(inner, scale, **own)
+        return _experimental_of(cls, inner, config, own)
+    return _final_of(cls, inner, config, own)
+
+
+# The constructor picks the class of the instance by the inner optimizer. That of a subclass may
+# have other names for its arguments, or take them by name only.
+
+
+def _experimental_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str, Any]) -> Any:
+    """Makes an instance of the experimental class; `own` are the arguments of a subclass."""
     if "loss_scale" in config:
+        scale = config["loss_scale"]
+    else:
+        scale = final_loss_scale(**dict(_DEFAULTS, **_settings_in(config)))
+    # The originals, too, pass these names, and an object that the constructor may read.
+    named = dict(own, optimizer=inner, loss_scale=scale)
+    return cls(**named) if _accepts(cls, **named) else cls(inner, scale, **own)
+
+
+def _final_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str, Any]) -> Any:
+    """Makes an instance of the final class, or of the experimental one if only that can hold it."""
+    arguments = _settings_in(config)
+    if "loss_scale" in config:
+        scale = config["loss_scale"]
         converted = as_final_arguments(experimental_loss_scale(scale))
         if _is_public(cls) and not (converted and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
             # Files of both classes name the final one, which Keras has from 2.4 on.
@@ -144,6 +158,14 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     if has(Since.FROM_CONFIG_PASSES_POSITION) or _accepts(cls, inner, **arguments):
         return cls(inner, **arguments)
     return cls(inner_optimizer=inner, **arguments)
+
+
+_DEFAULTS: Dict[str, Any] = {"dynamic": True, "initial_scale": None, "dynamic_growth_steps": None}
+
+
+def _settings_in(config: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the arguments of the final class that a configuration has."""
+    return {name: config[name] for name in _DEFAULTS if name in config}
 
 
 def _name_on_keras_3(
