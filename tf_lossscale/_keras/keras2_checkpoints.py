@@ -12,7 +12,7 @@ same value on Keras 3. Slots that do not exist yet are restored when `build` cre
 
 import enum
 import functools
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.files import Trackable
@@ -185,9 +185,7 @@ class Keras2Checkpoints:
         node = _node_of(checkpoint, self._wrapper)
         if node is not None:
             lost += _unbound_slots(checkpoint, node)
-            if layout_of(_children_of(node)) is Layout.NEW and not self._trains_restored(
-                checkpoint
-            ):
+            if not self._all_trained_are_restored(checkpoint):
                 lost += _unbound_values(checkpoint)
         if lost:
             shown = ", ".join(sorted(set(lost))[:6])
@@ -198,11 +196,15 @@ class Keras2Checkpoints:
                 "Keras 2 by their values, as docs/checkpoints.md of tf-lossscale describes."
             )
 
-    def _trains_restored(self, checkpoint: Any) -> bool:
-        """Returns whether one of the trained variables was in the file."""
+    def _all_trained_are_restored(self, checkpoint: Any) -> bool:
+        """Returns whether each trained variable was in the file.
+
+        A `Dense` layer of a subclassed model has its bias under the name of Keras 2, but not its
+        kernel. SGD of `OptimizerV2` has no slots, which would show that a variable is missing.
+        """
         restored = {id(found) for found in checkpoint.object_by_proto_id.values()}
         trained = self._inner._trainable_variables
-        return any({id(each), id(getattr(each, "value", each))} & restored for each in trained)
+        return all({id(each), id(getattr(each, "value", each))} & restored for each in trained)
 
     def _restore_own(self, name: str, position: Any) -> bool:
         found = self._wrapper._own_dependency(name)
@@ -388,11 +390,14 @@ def _children_of(node: Any) -> List[str]:
 
 
 def _unbound_values(checkpoint: Any) -> List[str]:
-    """Returns the names of the variables of a file that no object of the program has."""
+    """Returns the names of the variables of models in a file that no object of the program has."""
+    nodes = checkpoint.object_graph_proto.nodes
+    others = _nodes_of_optimizers(nodes) | _save_counters(nodes)
     return [
         node.attributes[0].full_name or node.attributes[0].checkpoint_key
-        for number, node in enumerate(checkpoint.object_graph_proto.nodes)
-        if node.attributes and checkpoint.object_by_proto_id.get(number) is None
+        for number, node in enumerate(nodes)
+        if node.attributes and number not in others
+        if checkpoint.object_by_proto_id.get(number) is None
     ]
 
 
@@ -409,3 +414,28 @@ def _unbound_slots(checkpoint: Any, node: Any) -> List[str]:
 
 def _name(variable: Any) -> str:
     return repr(getattr(variable, "name", variable))
+def _nodes_of_optimizers(nodes: Sequence[Any]) -> Set[int]:
+    """Returns the numbers of the nodes of all optimizers, with what is below them, and slots.
+
+    The slots of another optimizer may not exist yet.
+    """
+    found = {slot.slot_variable_node_id for node in nodes for slot in node.slot_variables}
+    waiting = [number for number, node in enumerate(nodes) if _is_of_optimizer(node)]
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found.add(number)
+            waiting += [child.node_id for child in nodes[number].children]
+    return found
+
+
+def _is_of_optimizer(node: Any) -> bool:
+    children = set(_children_of(node))
+    return "iter" in children or {"_iterations", "_variables"} <= children
+
+
+def _save_counters(nodes: Sequence[Any]) -> Set[int]:
+    """Returns the number of the save counter, which lives only as long as the `Checkpoint`."""
+    return {child.node_id for child in nodes[0].children if child.local_name == "save_counter"}
+
+

@@ -336,3 +336,56 @@ def test_the_names_of_a_model_are_an_error(kind: str, tmp_path: Any) -> None:
     tf.train.Checkpoint(model=new, optimizer=optimizer).restore(path).expect_partial()
     with pytest.raises(RuntimeError, match="only a part of it"):
         train(new, optimizer, 1)
+
+
+def subclassed(keras: Any) -> Any:
+    """A model of which both Keras save the biases under the same names, but not the kernels."""
+
+    class Subclassed(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = keras.layers.Dense(5)
+            self.head = keras.layers.Dense(2)
+
+        def call(self, inputs: Any, training: bool = False) -> Any:
+            return self.head(self.hidden(inputs))
+
+    return Subclassed()
+
+
+@WITH_TF_KERAS
+@BUILT
+@pytest.mark.parametrize("made", [model_of, subclassed])
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_weights_that_are_not_restored_are_an_error(
+    kind: str, name: str, made: Any, built: bool, tmp_path: Any
+) -> None:
+    """SGD of `OptimizerV2` has no slots, which would show that weights are missing."""
+    subject = ORIGINALS[kind]
+    old = made(subject.kind.keras)
+    old_optimizer = subject.dynamic(subject.inner(name, learning_rate=0.0625), 64.0, 3)
+    train(old, old_optimizer, 2)
+    checkpoint = tf.train.Checkpoint(model=old, optimizer=old_optimizer)
+    path = checkpoint.save(os.path.join(str(tmp_path), "c"))
+    new = made(KINDS["keras3"].keras)
+    new(np.zeros([1, 4], "float32"))
+    optimizer = on_keras_3(name, learning_rate=0.0625)
+    if built:
+        optimizer.build(new.trainable_variables)
+    tf.train.Checkpoint(model=new, optimizer=optimizer).restore(path).expect_partial()
+    with pytest.raises(RuntimeError, match=r"only a part of it.*kernel"):
+        train(new, optimizer, 1)
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_more_variables_than_in_the_file_are_no_error(kind: str, tmp_path: Any) -> None:
+    original, trained, path = written(Program(kind, "SGD", {}), tmp_path)
+    resumed, added = variables(), tf.Variable(2.0)
+    optimizer = on_keras_3("SGD", learning_rate=0.0625)
+    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path).expect_partial()
+    step(original, trained, 1.0)
+    step(optimizer, [*resumed, added], 1.0)
+    for left, right in zip(resumed, trained):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
