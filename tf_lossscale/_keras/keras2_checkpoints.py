@@ -219,8 +219,13 @@ class Keras2Checkpoints:
         `assert_existing_objects_matched` looks for each variable among the objects that have been
         matched, by their number in the file; no number is negative.
         """
-        for number, variable in enumerate(self._wrapper._variables[:2], 1):
-            checkpoint.object_by_proto_id[-number] = variable
+        without_value = list(self._wrapper._variables[:2])
+        if not self._wrapper.dynamic:
+            attributes = vars(self._wrapper)  # not by the property, which notes that it is read
+            without_value += [attributes["step_counter"], attributes["dynamic_scale"]]
+        for variable in without_value:
+            # A file may have several optimizers, so each variable has a number of its own.
+            checkpoint.object_by_proto_id[-id(variable)] = variable
 
     def _attribute(self, name: str) -> Optional[Any]:
         """Returns the attribute of the inner optimizer with the value that `name` has in files."""

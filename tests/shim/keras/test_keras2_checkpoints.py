@@ -265,6 +265,46 @@ def test_a_fixed_scale_stays_as_it_is(layout: str) -> None:
     assert int(optimizer.iterations) == expected["state_at_save"]["iterations"]
 
 
+@WITH_TF_KERAS
+def test_a_fixed_scale_has_no_value_in_files(tmp_path: Any) -> None:
+    subject = ORIGINALS["legacy"]
+    original, trained = subject.fixed(subject.inner("Adam", learning_rate=0.0625), 8.0), variables()
+    step(original, trained, 1.0)
+    path = tf.train.Checkpoint(opt=original, v=trained).save(os.path.join(str(tmp_path), "c"))
+    resumed = variables()
+    inner = KINDS["keras3"].optimizers.Adam(0.0625)
+    optimizer = OURS(inner, dynamic=False, initial_scale=8.0)
+    status = tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    status.assert_existing_objects_matched()
+    step(original, trained, 1.0)
+    step(optimizer, resumed, 1.0)
+    assert state(optimizer, resumed) == state(original, trained)
+
+
+@WITH_TF_KERAS
+@BUILT
+def test_a_file_may_have_several_optimizers(built: bool, tmp_path: Any) -> None:
+    subject = ORIGINALS["legacy"]
+    originals = [subject.dynamic(subject.inner(name), 64.0, 3) for name in ("Adam", "RMSprop")]
+    trained = [variables(), variables()]
+    for original, own in zip(originals, trained):
+        step(original, own, 1.0)
+    path = tf.train.Checkpoint(opt=originals, v=trained).save(os.path.join(str(tmp_path), "c"))
+    resumed = [variables(), variables()]
+    optimizers = [on_keras_3("Adam"), on_keras_3("RMSprop")]
+    for optimizer, own in zip(optimizers, resumed):
+        if built:
+            optimizer.build(own)
+    status = tf.train.Checkpoint(opt=optimizers, v=resumed).restore(path)
+    status.assert_existing_objects_matched()
+    for original, own, optimizer, found in zip(originals, trained, optimizers, resumed):
+        step(original, own, 1.0)
+        step(optimizer, found, 1.0)
+        for left, right in zip(found, own):
+            np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+    status.assert_consumed()
+
+
 # Models, of which Keras 3 names the variables in another way.
 
 
