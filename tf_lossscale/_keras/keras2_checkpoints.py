@@ -70,6 +70,8 @@ _RENAMED = {
 # Single variables that `build` of a Keras 3 optimizer creates: of Nadam.
 _CREATED_BY_BUILD = ("momentum_cache", "_u_product")
 
+_LEARNING_RATES = ("learning_rate", "_learning_rate", "_current_learning_rate")
+
 # What is restored by other names. From TensorFlow 2.3 on, `base_optimizer` has no values.
 _WITHOUT_COUNTERPART = ("_variables", "_index_dict", "base_optimizer")
 
@@ -143,6 +145,12 @@ class Keras2Checkpoints:
     def _alive(self, standing_in: Any) -> Any:
         """Returns an object, which lives until the next restore: TensorFlow refers to it weakly."""
         self._standing_in.append(standing_in)
+        if name in _LEARNING_RATES and self._has_schedule:
+            if name == "_current_learning_rate":  # the last value of a schedule
+                position.restore(self._alive(_Unused()))
+            return True  # as on Keras 2, the schedule of the program counts
+        if name == "_current_learning_rate":
+            return True
         return standing_in
 
     def slot(self, name: str, variable: Any, position: Any) -> Optional[Any]:
@@ -152,6 +160,10 @@ class Keras2Checkpoints:
             raise ValueError(
                 f"The checkpoint has the slot {name!r} for {_name(variable)}, but "
                 f"{type(self._inner).__name__} of Keras 3 has no such slot. Restore it into an "
+    @property
+    def _has_schedule(self) -> bool:
+        return not hasattr(vars(self._inner).get("_learning_rate"), "assign")
+
                 "optimizer of the class, and with the options, that it was saved with."
             )
         index = self._index(variable)

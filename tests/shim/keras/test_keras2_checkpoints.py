@@ -156,8 +156,12 @@ def variables() -> List[Any]:
 
 def written(program: Program, folder: Any) -> Any:
     """A run of tf_keras's class up to its checkpoint: optimizer, variables and path."""
+    return written_with(program, 0.0625, folder)
+
+
+def written_with(program: Program, learning_rate: Any, folder: Any) -> Any:
     subject = ORIGINALS[program.kind]
-    inner = subject.inner(program.name, learning_rate=0.0625, **program.options)
+    inner = subject.inner(program.name, learning_rate=learning_rate, **program.options)
     optimizer = subject.dynamic(inner, 64.0, 3)
     trained = variables()
     for factor in (1.0, 2.0, float("inf"), 1.0, 1.0):
@@ -303,6 +307,45 @@ def test_a_file_may_have_several_optimizers(built: bool, tmp_path: Any) -> None:
         for left, right in zip(found, own):
             np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
     status.assert_consumed()
+
+
+def scheduled(kind: str) -> Any:
+    return KINDS[kind].keras.optimizers.schedules.ExponentialDecay(0.0625, 2, 0.5)
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_a_schedule_goes_on(kind: str, tmp_path: Any) -> None:
+    program = Program(kind, "Adam", {})
+    original, trained, path = written_with(program, scheduled(kind), tmp_path)
+    resumed = variables()
+    optimizer = on_keras_3("Adam", learning_rate=scheduled("keras3"))
+    status = tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    status.assert_existing_objects_matched()
+    for factor in (1.0, 2.0, 1.0):
+        step(original, trained, factor)
+        step(optimizer, resumed, factor)
+        for left, right in zip(resumed, trained):
+            np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+    status.assert_consumed()
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_the_program_may_change_to_a_schedule_or_back(kind: str, tmp_path: Any) -> None:
+    """As on Keras 2, the learning rate of the program counts then."""
+    rates = {"constant": lambda kind: 0.25, "schedule": scheduled}
+    for before, after in (("constant", "schedule"), ("schedule", "constant")):
+        program = Program(kind, "Adam", {})
+        _, trained, path = written_with(program, rates[before](kind), tmp_path)
+        subject = ORIGINALS[kind]
+        original = subject.dynamic(subject.inner("Adam", learning_rate=rates[after](kind)), 64.0, 3)
+        optimizer, resumed = on_keras_3("Adam", learning_rate=rates[after]("keras3")), variables()
+        for restored, own in ((original, trained), (optimizer, resumed)):
+            tf.train.Checkpoint(opt=restored, v=own).restore(path).expect_partial()
+            step(restored, own, 1.0)
+        for left, right in zip(resumed, trained):
+            np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
 
 
 # Models, of which Keras 3 names the variables in another way.
