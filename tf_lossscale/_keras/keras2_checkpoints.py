@@ -95,6 +95,7 @@ class Keras2Checkpoints:
         # The file of the last restore, until the next step has looked for what is left of it.
         self._unchecked: Optional[Any] = None
         self._standing_in: List[Any] = []
+        self._unsaved = _UnsavedSlots()
 
     @property
     def _inner(self) -> Any:
@@ -123,6 +124,17 @@ class Keras2Checkpoints:
             self.restore_child(name, position)
         return True
 
+    @property
+    def children(self) -> Dict[str, Any]:
+        """What keeps an object graph from being saved without the slots that wait for `build`."""
+        is_waiting = bool(self._slots or self._lists or self._values)
+        return {"_unsaved_slots": self._unsaved} if is_waiting else {}
+
+    def check_save(self) -> None:
+        """Raises a RuntimeError if slots of a file wait for `build`."""
+        if self.children:
+            self._unsaved.refuse()
+
     def restore_child(self, name: str, position: Any) -> bool:
         """Restores a child of an optimizer of Keras 2 into the inner optimizer."""
         node = position.object_proto
@@ -133,6 +145,12 @@ class Keras2Checkpoints:
             self._lists[name] = position
             self._restore_lists()
             return True
+        if name in _LEARNING_RATES and self._has_schedule:
+            if name == "_current_learning_rate":  # the last value of a schedule
+                position.restore(self._alive(_Unused()))
+            return True  # as on Keras 2, the schedule of the program counts
+        if name == "_current_learning_rate":
+            return True
         attribute = self._attribute(name)
         if name in _CREATED_BY_BUILD and not self._inner.built:
             self._values[name] = position
@@ -142,15 +160,13 @@ class Keras2Checkpoints:
         position.restore(target)
         return True
 
+    @property
+    def _has_schedule(self) -> bool:
+        return not hasattr(vars(self._inner).get("_learning_rate"), "assign")
+
     def _alive(self, standing_in: Any) -> Any:
         """Returns an object, which lives until the next restore: TensorFlow refers to it weakly."""
         self._standing_in.append(standing_in)
-        if name in _LEARNING_RATES and self._has_schedule:
-            if name == "_current_learning_rate":  # the last value of a schedule
-                position.restore(self._alive(_Unused()))
-            return True  # as on Keras 2, the schedule of the program counts
-        if name == "_current_learning_rate":
-            return True
         return standing_in
 
     def slot(self, name: str, variable: Any, position: Any) -> Optional[Any]:
@@ -160,10 +176,6 @@ class Keras2Checkpoints:
             raise ValueError(
                 f"The checkpoint has the slot {name!r} for {_name(variable)}, but "
                 f"{type(self._inner).__name__} of Keras 3 has no such slot. Restore it into an "
-    @property
-    def _has_schedule(self) -> bool:
-        return not hasattr(vars(self._inner).get("_learning_rate"), "assign")
-
                 "optimizer of the class, and with the options, that it was saved with."
             )
         index = self._index(variable)
@@ -231,7 +243,7 @@ class Keras2Checkpoints:
         `assert_existing_objects_matched` looks for each variable among the objects that have been
         matched, by their number in the file; no number is negative.
         """
-        without_value = list(self._wrapper._variables[:2])
+        without_value = [self._unsaved, *self._wrapper._variables[:2]]
         if not self._wrapper.dynamic:
             attributes = vars(self._wrapper)  # not by the property, which notes that it is read
             without_value += [attributes["step_counter"], attributes["dynamic_scale"]]
@@ -381,6 +393,24 @@ class _Hyperparameter(Trackable):
         setattr(self._inner, self._name, value)
 
 
+class _UnsavedSlots(Trackable):
+    """A child of an optimizer with slots of a file that wait for `build`; it cannot be saved."""
+
+    def refuse(self) -> None:
+        raise RuntimeError(
+            "A checkpoint of Keras 2 was restored into an optimizer that is not built, so a file "
+            "that is saved now would lack its slots. Before saving, call "
+            "optimizer.build(variables) with the variables that it trains, or take a step."
+        )
+
+    def _serialize_to_tensors(self) -> Dict[str, Any]:
+        self.refuse()
+        return {}
+
+    def _restore_from_tensors(self, restored_tensors: Dict[str, Any]) -> None:
+        del restored_tensors
+
+
 class _Unused(Trackable):
     """A slot of Keras 2 that this optimizer does not need with its options.
 
@@ -418,19 +448,6 @@ def _unbound_values(checkpoint: Any) -> List[str]:
     ]
 
 
-def _unbound_slots(checkpoint: Any, node: Any) -> List[str]:
-    nodes = checkpoint.object_graph_proto.nodes
-    holders = [node, *(nodes[child.node_id] for child in node.children)]
-    return [
-        slot.slot_name
-        for holder in holders
-        for slot in holder.slot_variables
-        if checkpoint.object_by_proto_id.get(slot.slot_variable_node_id) is None
-    ]
-
-
-def _name(variable: Any) -> str:
-    return repr(getattr(variable, "name", variable))
 def _nodes_of_optimizers(nodes: Sequence[Any]) -> Set[int]:
     """Returns the numbers of the nodes of all optimizers, with what is below them, and slots.
 
@@ -456,3 +473,16 @@ def _save_counters(nodes: Sequence[Any]) -> Set[int]:
     return {child.node_id for child in nodes[0].children if child.local_name == "save_counter"}
 
 
+def _unbound_slots(checkpoint: Any, node: Any) -> List[str]:
+    nodes = checkpoint.object_graph_proto.nodes
+    holders = [node, *(nodes[child.node_id] for child in node.children)]
+    return [
+        slot.slot_name
+        for holder in holders
+        for slot in holder.slot_variables
+        if checkpoint.object_by_proto_id.get(slot.slot_variable_node_id) is None
+    ]
+
+
+def _name(variable: Any) -> str:
+    return repr(getattr(variable, "name", variable))

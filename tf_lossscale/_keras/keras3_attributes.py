@@ -1,7 +1,7 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
 import types
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -172,6 +172,11 @@ class Keras3Attributes(LossScaleWrapper):
         """Returns the child of this name in files of Keras 3."""
         return super()._lookup_dependency(name)  # type: ignore[misc]
 
+    def _trackable_children(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        children = super()._trackable_children(*args, **kwargs)  # type: ignore[misc]
+        checkpoints = self.__dict__.get("_checkpoints")
+        return children if checkpoints is None else {**children, **checkpoints.children}
+
     @property
     def _deferred_dependencies(self) -> Any:
         kept = super()._deferred_dependencies  # type: ignore[misc]
@@ -302,6 +307,15 @@ class Keras3Attributes(LossScaleWrapper):
         if are_for_slots:
             # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
             self.__dict__["_waiting_weights"] = [np.array(value) for value in values]
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the variables of this and of the inner optimizer, for files of Keras.
+
+        Args:
+          store: a dictionary, or a group of an HDF5 file.
+        """
+        self._checkpoints.check_save()
+        super().save_own_variables(store)  # type: ignore[misc]
 
     def _load_before_build(self, store: Any) -> None:
         """Loads what a file has for an optimizer whose slots do not exist yet.

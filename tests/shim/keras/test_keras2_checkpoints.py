@@ -348,6 +348,29 @@ def test_the_program_may_change_to_a_schedule_or_back(kind: str, tmp_path: Any) 
             np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
 
 
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_slots_that_wait_for_build_cannot_be_lost_by_saving(kind: str, tmp_path: Any) -> None:
+    """On Keras 2, they exist as soon as they are restored, and are saved again."""
+    original, trained, path = written(Program(kind, "Adam", {}), tmp_path)
+    resumed, optimizer = variables(), on_keras_3("Adam", learning_rate=0.0625)
+    checkpoint = tf.train.Checkpoint(opt=optimizer, v=resumed)
+    checkpoint.restore(path).assert_existing_objects_matched()
+    again = os.path.join(str(tmp_path), "again")
+    with pytest.raises(RuntimeError, match="lack its slots"):
+        checkpoint.save(again)
+    with pytest.raises(RuntimeError, match="lack its slots"):
+        optimizer.save_own_variables({})
+    optimizer.build(resumed)
+    saved = checkpoint.save(again)
+    resumed, optimizer = variables(), on_keras_3("Adam", learning_rate=0.0625)
+    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(saved).assert_existing_objects_matched()
+    step(original, trained, 1.0)
+    step(optimizer, resumed, 1.0)
+    for left, right in zip(resumed, trained):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+
+
 # Models, of which Keras 3 names the variables in another way.
 
 
