@@ -6,7 +6,7 @@ over the replicas are tested, which is what the optimizer will apply (a sum can 
 term does). In a replica context, `all_replicas_agree` combines the flags of all replicas.
 """
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, Iterable, List, Sequence
 
 from tf_lossscale._core.collectives import sum_over_workers
 from tf_lossscale._core.shards import has_several_workers, workers_are_checked
@@ -115,3 +115,27 @@ def all_replicas_agree(flag: Any) -> Any:
     bad = tf.cast(tf.logical_not(flag), tf.float32)
     context = tf.distribute.get_replica_context()
     return tf.equal(context.all_reduce(tf.distribute.ReduceOp.SUM, bad), 0.0)
+
+
+def copy_first_replica(variables: Iterable[Any]) -> None:
+    """Copies the values of the first replica of each mirrored variable to the others.
+
+    TensorFlow restores a variable that is created in a replica context, as the slots are in the
+    first step, on the first replica only. Keras's own optimizers have this fault (Keras 3.15).
+    """
+    if tf.distribute.in_cross_replica_context():
+        return
+    for variable in variables:
+        first, *others = getattr(variable, "values", (None,))
+        for other in others:
+            other.assign(first)
+
+
+def assign_first_replica(variable: Any, value: Any) -> None:
+    """Assigns to a variable; in a replica context, only in the first replica.
+
+    There, an assignment waits for all replicas, of which only the first creates variables.
+    """
+    is_replica = not tf.distribute.in_cross_replica_context()
+    first = getattr(variable, "values", (variable,))[0] if is_replica else variable
+    first.assign(value)

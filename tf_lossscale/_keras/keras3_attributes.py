@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.replicas import assign_first_replica, copy_first_replica
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import NAME_ON_KERAS_3, OPTIONS_OF_KERAS_3
 from tf_lossscale._keras.keras2_checkpoints import Keras2Checkpoints, Positions
@@ -82,7 +83,7 @@ class Keras3Attributes(LossScaleWrapper):
 
     # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
     _is_not_forwarded: Any = staticmethod(lambda name: name.startswith("_"))
-    _waiting_weights: Optional[List[Any]] = None
+    _waiting_weights: Optional[Dict[str, Any]] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -153,8 +154,9 @@ class Keras3Attributes(LossScaleWrapper):
         if not self._state.decides:
             self.__dict__.pop("load_own_variables", None)
         if self._waiting_weights:
-            self._set_in_keras_order(self.__dict__.pop("_waiting_weights"))
+            self._set_waiting(**self.__dict__.pop("_waiting_weights"))
         self._checkpoints.built()
+        copy_first_replica(variable.value for variable in self.inner_optimizer.variables)
 
     @do_not_convert
     def _note(self, call: Call) -> None:
@@ -295,6 +297,23 @@ class Keras3Attributes(LossScaleWrapper):
     def _set_in_keras_order(self, values: List[Any]) -> None:
         variables = [*self._variables, *self.inner_optimizer.variables]
         are_for_slots = len(values) > len(variables) and not self.built
+        self._check_shapes(variables, values, are_for_slots)
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+        if are_for_slots:
+            # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
+            copies = [np.array(value) for value in values]
+            self.__dict__["_waiting_weights"] = {"values": copies, "are_set": len(variables)}
+
+    def _set_waiting(self, values: List[Any], are_set: int) -> None:
+        """Sets the slots, and not what a program may have changed since, as the learning rate."""
+        variables = [*self._variables, *self.inner_optimizer.variables]
+        self._check_shapes(variables, values, are_for_slots=False)
+        for variable, value in zip(variables[are_set:], values[are_set:]):
+            assign_first_replica(variable.value, value)
+
+    @staticmethod
+    def _check_shapes(variables: List[Any], values: List[Any], are_for_slots: bool) -> None:
         shapes = [tuple(variable.shape) for variable in variables]
         given = [np.shape(value) for value in values]
         if given[: len(shapes)] != shapes or not (are_for_slots or len(given) == len(shapes)):
@@ -302,11 +321,6 @@ class Keras3Attributes(LossScaleWrapper):
                 f"set_weights() was given {len(given)} arrays, of shapes {given}, but there are "
                 f"{len(shapes)} variables, with those of the scale, of shapes {shapes}."
             )
-        for variable, value in zip(variables, values):
-            variable.assign(value)
-        if are_for_slots:
-            # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
-            self.__dict__["_waiting_weights"] = [np.array(value) for value in values]
 
     def save_own_variables(self, store: Any) -> None:
         """Saves the variables of this and of the inner optimizer, for files of Keras.

@@ -8,6 +8,7 @@ import os
 from typing import Any, Dict, List, NamedTuple
 
 import numpy as np
+import processes
 import pytest
 import recorded
 import tensorflow as tf
@@ -369,6 +370,27 @@ def test_slots_that_wait_for_build_cannot_be_lost_by_saving(kind: str, tmp_path:
     step(optimizer, resumed, 1.0)
     for left, right in zip(resumed, trained):
         np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+
+
+@WITH_TF_KERAS
+def test_slots_that_wait_for_the_first_step_are_those_of_all_replicas(tmp_path: Any) -> None:
+    """TensorFlow restores them on the first replica only, and the weights would differ."""
+    expected = {}
+    for kind in ("legacy", "new"):
+        original, trained, path = written(Program(kind, "Adam", {}), tmp_path / kind)
+        original.apply_gradients([(tf.ones_like(each) * 2.0, each) for each in trained])
+        expected[path] = slots_of(original, trained)
+    found = processes.run_program("keras/programs/restored_on_replicas.py", *expected)
+    assert found.pop("set_weights")[0]
+    for path, (is_equal, slot) in found.items():
+        assert is_equal
+        np.testing.assert_allclose(slot, expected[path], rtol=1e-5)
+
+
+def slots_of(original: Any, trained: List[Any]) -> Any:
+    inner = original.inner_optimizer
+    is_legacy = hasattr(inner, "get_slot")
+    return (inner.get_slot(trained[0], "m") if is_legacy else inner._momentums[0]).numpy().tolist()
 
 
 # Models, of which Keras 3 names the variables in another way.

@@ -262,3 +262,23 @@ def test_a_name_is_kept_by_the_configuration():
         "loss_scale_optimizer",
         "other",
     )
+
+
+def test_what_a_program_sets_after_it_has_restored_weights_is_kept() -> None:
+    """The slots of the weights are set in the first step, and nothing else."""
+
+    def take_step(optimizer: keras.optimizers.Optimizer, variable: tf.Variable) -> None:
+        optimizer.apply_gradients([(tf.constant([1.0, 2.0]), variable)])
+
+    source, variable = OURS(keras.optimizers.Adam(0.5)), tf.Variable([1.0, 2.0])
+    take_step(source, variable)
+    resumed, copy = OURS(keras.optimizers.Adam(0.5)), tf.Variable(variable)
+    resumed.set_weights(source.get_weights())
+    for optimizer, own in ((source, variable), (resumed, copy)):
+        optimizer.learning_rate = 0.125
+        optimizer.iterations.assign(7)
+        take_step(optimizer, own)
+    assert (resumed.learning_rate.numpy(), resumed.iterations.numpy()) == (0.125, 8)
+    for value, expected in zip(resumed.get_weights(), source.get_weights()):
+        np.testing.assert_array_equal(value, expected)
+    np.testing.assert_array_equal(copy.numpy(), variable.numpy())
