@@ -61,7 +61,6 @@ _LISTS_OF_SLOTS: Dict[str, Tuple[str, ...]] = {
 
 # Names in files of Keras 2, and the attribute of Keras 3 optimizers that has the same value.
 _RENAMED = {
-    "iter": "_iterations",
     "learning_rate": "_learning_rate",
     "momentum_cache": "_u_product",
     "momentums": "_momentums",  # of Lion; SGD still has `momentums`
@@ -69,6 +68,9 @@ _RENAMED = {
 
 # Single variables that `build` of a Keras 3 optimizer creates: of Nadam.
 _CREATED_BY_BUILD = ("momentum_cache", "_u_product")
+
+_ITERATIONS = ("iter", "_iterations")
+"""The property, as the attribute is called `iterations` up to Keras 3.4."""
 
 _LEARNING_RATES = ("learning_rate", "_learning_rate", "_current_learning_rate")
 
@@ -253,8 +255,10 @@ class Keras2Checkpoints:
 
     def _attribute(self, name: str) -> Optional[Any]:
         """Returns the attribute of the inner optimizer with the value that `name` has in files."""
+        if name in _ITERATIONS:
+            return self._inner.iterations
         attributes = vars(self._inner)
-        if name in attributes and name not in ("learning_rate", "iter"):
+        if name in attributes and name != "learning_rate":
             return attributes[name]
         return attributes.get(_RENAMED.get(name, name))
 

@@ -51,7 +51,7 @@ def state(optimizer: Any, variables: List[Any]) -> Dict[str, Any]:
     return {
         "weights": [variable.numpy().tolist() for variable in variables],
         "scale": float(optimizer.loss_scale),
-        "iterations": int(optimizer.iterations),
+        "iterations": int(optimizer.iterations.numpy()),
     }
 
 
@@ -74,8 +74,8 @@ def test_recorded_files_go_on(layout: str, name: str, built: bool) -> None:
         at_save = expected["state_at_save"]
         assert variable.numpy().tolist() == at_save["v"], folder
         assert float(optimizer.loss_scale) == at_save["loss_scale"], folder
-        assert int(optimizer.dynamic_counter) == at_save["good_steps"], folder
-        assert int(optimizer.iterations) == at_save["iterations"], folder
+        assert int(optimizer.dynamic_counter.numpy()) == at_save["good_steps"], folder
+        assert int(optimizer.iterations.numpy()) == at_save["iterations"], folder
         status.assert_existing_objects_matched()
         go_on(optimizer, variable, expected, name)
         status.assert_consumed()
@@ -267,7 +267,7 @@ def test_a_fixed_scale_stays_as_it_is(layout: str) -> None:
     path = os.path.join(FIXTURES, folder, expected["checkpoint_prefix"])
     tf.train.Checkpoint(opt=optimizer, v=variable).restore(path).expect_partial()
     assert float(optimizer.loss_scale) == 8.0
-    assert int(optimizer.iterations) == expected["state_at_save"]["iterations"]
+    assert int(optimizer.iterations.numpy()) == expected["state_at_save"]["iterations"]
 
 
 @WITH_TF_KERAS
