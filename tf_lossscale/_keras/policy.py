@@ -146,9 +146,9 @@ def _set_installed_policy(policy: Any) -> None:
     """Sets the policy of layers and models that are created from now on.
 
     Stands for `tf.keras.mixed_precision.experimental.set_policy` of this TensorFlow. `compile` of
-    these models wraps the optimizer in the shim's class: the experimental one, with the loss scale
-    of the policy. From TensorFlow 2.4 on, the name of a policy stands for a final one, which has
-    none, and `compile` wraps in the final class.
+    these models wraps the optimizer in the shim's experimental class, with the loss scale of the
+    policy. In TensorFlow 2.4 to 2.8, a name sets a policy of the final API; the class is the
+    experimental one all the same, as up to 2.3, and is an instance of the final one, too.
 
     Args:
       policy: a policy, its name, or None for the default one.
@@ -156,7 +156,8 @@ def _set_installed_policy(policy: Any) -> None:
     _installed_set_policy(policy)
     if policy is not None:
         current = global_policy()
-        marked(current, is_experimental=hasattr(current, "loss_scale"), loss_scale=policy)
+        is_experimental = isinstance(policy, str) or hasattr(current, "loss_scale")
+        marked(current, is_experimental, loss_scale=policy)
 
 
 def _class_like(installed: Any) -> Any:
