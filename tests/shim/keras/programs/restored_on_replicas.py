@@ -8,6 +8,7 @@ import json
 import sys
 from typing import Any, List
 
+import keras
 import replicas
 import tensorflow as tf
 
@@ -17,7 +18,7 @@ TWO = replicas.mirrored(2)
 
 
 def made() -> Any:
-    inner = tf.keras.optimizers.Adam(0.0625)
+    inner = keras.optimizers.Adam(0.0625)
     return tfls.keras.mixed_precision.LossScaleOptimizer(inner)
 
 

@@ -3,12 +3,12 @@
 import json
 from typing import Any, Callable, Dict, List
 
+import keras
 import replicas
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
-keras = tf.keras
 STRATEGY = replicas.mirrored(2)
 
 
