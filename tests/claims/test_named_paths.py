@@ -22,6 +22,7 @@ EXAMPLES = {
     "cond/": "a scope in names of variables",
     "codemods/rules/v1/v1_step_loss_scale.py": "the file that CONTRIBUTING.md adds",
     "examples/traces/NAME.jsonl": "NAME stands for several",
+    "examples/NAME.py": "likewise",
     ".venv-test/bin/python": "made by make",
     "pyvenv.cfg": "every virtual environment has one",
 }
