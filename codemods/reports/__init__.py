@@ -8,6 +8,7 @@ import importlib
 import io
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple, Optional, TextIO
 
@@ -20,6 +21,8 @@ __all__ = ["FORMATS", "Report", "replacing", "write"]
 
 FORMATS = {"text": "text", "json": "json_", "sarif": "sarif", "github": "github", "html": "html"}
 """Maps a format to the module that writes it, which is imported on first use."""
+
+_MOST_LINKS = 40
 
 
 class Report(NamedTuple):
@@ -49,24 +52,54 @@ def write(
 def replacing(path: str) -> Iterator[TextIO]:
     """Opens a text stream that replaces the file `path` if the block ends without an exception.
 
-    Symbolic links are not followed: a link at `path` itself is replaced, and a link in place of a
-    directory below the working directory is an error. A character device such as /dev/null is
-    written to.
+    A device, a pipe, and a link to an open file of this process, such as /dev/stdout, are written
+    to. Other symbolic links are neither followed nor replaced: at `path`, and in place of a
+    directory below the working directory, they are an error.
 
     Raises:
-      OSError: if the file cannot be created, or is neither a regular file nor a link to one.
+      OSError: if the file cannot be created, is such a link, or no process reads the pipe.
     """
-    folder, name = os.path.split(os.path.abspath(path))
+    with _opened(os.path.abspath(path)) as file:
+        text = io.TextIOWrapper(file, "utf-8", "surrogateescape")
+        yield text
+        text.flush()
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    descriptor = _descriptor_of(path)
+    if descriptor is not None:
+        sys.stdout.flush()
+        with open(os.dup(descriptor), "wb") as file:
+            yield file
+        return
+    folder, name = os.path.split(path)
     with _directory(folder) as directory:
-        opened: contextlib.AbstractContextManager[BinaryIO]
-        if _is_device(os.path.join(folder, name)):
-            opened = open(directory.open(name, os.O_WRONLY), "wb")  # noqa: SIM115 - closed below
-        else:
-            opened = atomic_write.replacing(directory, name, 0o666)
-        with opened as file:
-            text = io.TextIOWrapper(file, "utf-8", "surrogateescape")
-            yield text
-            text.flush()
+        if _is_stream(path):
+            stream = directory.open(name, os.O_WRONLY)  # an error if no process reads the pipe
+            os.set_blocking(stream, True)
+            with open(stream, "wb") as file:
+                yield file
+            return
+        with atomic_write.replacing(directory, name, 0o666) as file:
+            yield file
+
+
+def _descriptor_of(path: str) -> Optional[int]:
+    """Returns the number of the open file that a path is a link to, as /dev/stdout is.
+
+    Opened anew, the file behind it would be written from its beginning.
+    """
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(path)
+        folder = os.path.realpath(folder)
+        if folder == f"/proc/{os.getpid()}/fd" and name.isdecimal():
+            return int(name)
+        try:
+            path = os.path.join(folder, os.readlink(os.path.join(folder, name)))
+        except OSError:  # it is no link
+            return None
+    return None
 
 
 def _directory(folder: str) -> Directory:
@@ -86,14 +119,16 @@ def _directory(folder: str) -> Directory:
         raise OSError(errno.ELOOP, why, folder) from None
 
 
-def _is_device(path: str) -> bool:
-    """Whether the path is one of a character device; otherwise, a report takes its place."""
+def _is_stream(path: str) -> bool:
+    """Whether the path is one of a character device or a pipe; a report replaces other files."""
     try:
-        mode, target = os.lstat(path).st_mode, os.stat(path).st_mode
-    except OSError:  # it does not exist, or is a broken link
+        mode = os.lstat(path).st_mode
+    except OSError:  # it does not exist
         return False
-    if stat.S_ISCHR(mode):
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "is a symbolic link; name the file that it leads to", path)
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
         return True
-    if not (stat.S_ISREG(target) or stat.S_ISDIR(mode)):
-        raise OSError(0, "Is neither a regular file nor a link to one", path)
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "is no regular file, device or pipe", path)
     return False

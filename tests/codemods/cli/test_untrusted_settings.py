@@ -5,10 +5,11 @@ import os
 import random
 import stat
 import subprocess
+import sys
 import time
 
 import pytest
-from command_line import LEGACY, MANUAL
+from command_line import LEGACY, MANUAL, PROGRAM
 from file_system import git, snapshot
 from tf_lossscale_codemods.cli import migrate
 from tf_lossscale_codemods.files.printable import quoted, visible
@@ -73,17 +74,16 @@ def test_a_report_of_the_command_line_follows_no_link(legacy, victim):
     os.symlink(victim / "new", "dangling.json")
     os.symlink(victim, "folder")
     before = snapshot(victim)
-    assert legacy.run("migrate", "--report", "json:report.json").status == 1
-    assert legacy.run("migrate", "--report", "json:dangling.json").status == 1
+    for name in ("report.json", "dangling.json"):
+        ran = legacy.run("migrate", "--report", f"json:{name}")
+        assert ran.status == 2
+        assert "is a symbolic link; name the file that it leads to" in ran.err
+        assert os.path.islink(name)
     for folder in ("folder", os.path.join(os.getcwd(), "folder"), "./x/../folder"):
         ran = legacy.run("migrate", "--report", f"json:{folder}/precious")
         assert ran.status == 2
         assert "symbolic links below the working directory are not followed" in ran.err
     assert snapshot(victim) == before
-    for name in ("report.json", "dangling.json"):
-        assert not os.path.islink(name)
-        with open(name, encoding="utf-8") as file:
-            assert json.load(file)["version"] == 1
 
 
 def test_a_report_leaves_the_other_names_of_a_file_alone(legacy, victim):
@@ -112,14 +112,46 @@ def test_a_report_has_the_mode_of_a_new_file(command_line):
     assert os.stat("report.json").st_mode == os.stat("new").st_mode
 
 
-def test_a_report_goes_to_no_pipe_but_to_the_null_device(legacy):
+def test_a_report_goes_to_the_null_device(legacy):
+    assert legacy.run("migrate", "--report", "json:/dev/null").status == 1
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_report_goes_to_a_pipe_that_is_read(legacy):
     os.mkfifo("pipe")
     os.symlink("pipe", "link")
     for name in ("pipe", "link"):
         assert legacy.run("migrate", "--report", f"json:{name}").status == 2
-    assert stat.S_ISFIFO(os.stat("link").st_mode)
-    assert legacy.run("migrate", "--report", "json:/dev/null").status == 1
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert legacy.run("migrate", "--report", "json:pipe").status == 1
+        assert json.loads(os.read(reader, 1 << 16))["version"] == 1
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system has no such links")
+@pytest.mark.parametrize("name", ["stdout", "fd/1", "out"])
+def test_a_report_goes_to_an_open_file_behind_what_is_there(legacy, name):
+    """As root, a report to /dev/stdout replaced the link of the machine by a file."""
+    os.mkdir("dev")
+    os.symlink("/proc/self/fd/1", "dev/stdout")
+    os.symlink("/proc/self/fd", "dev/fd")
+    os.symlink("stdout", "dev/out")
+    with open("output", "w", encoding="utf-8") as output:
+        output.write("before\n")
+        output.flush()
+        ran = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "migrate", "--report", f"json:dev/{name}"],
+            stdout=output,
+            check=False,
+        )
+    assert ran.returncode == 1
+    text = legacy.path("output").read_text()
+    assert text.startswith("before\n")
+    assert '"version": 1' in text
+    assert all(os.path.islink(f"dev/{link}") for link in ("stdout", "fd", "out"))
 
 
 # Where settings come from
