@@ -171,7 +171,7 @@ class Keras3Wrapper(Keras3Attributes):
         pairs = list(grads_and_vars)
         gradients = [gradient for gradient, _ in pairs]
         variables = [variable for _, variable in pairs]
-        divides = self._calls.divides(gradients)
+        divides = self._calls.divides(gradients, variables)
         if pairs:
             scaling.as_pairs(pairs, type(self).__name__)
         if not divides:
@@ -198,16 +198,16 @@ class Keras3Wrapper(Keras3Attributes):
           RuntimeError: the gradients have already been unscaled.
           ValueError: every gradient is None, or the call is not in a replica context.
         """
-        self._calls.check_apply()
         grads = list(grads)
-        if trainable_variables is None:
-            if not self.built:
-                raise ValueError(
-                    "apply() without variables needs an optimizer that is built: pass the "
-                    "variables, or call build(variables) first."
-                )
+        if trainable_variables is None and self.built:
             trainable_variables = self._trainable_variables
-        variables = list(trainable_variables)
+        variables = list(trainable_variables or [])
+        self._calls.check_apply(variables)
+        if trainable_variables is None:
+            raise ValueError(
+                "apply() without variables needs an optimizer that is built: pass the "
+                "variables, or call build(variables) first."
+            )
         if len(variables) != len(grads):
             raise ValueError(
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."

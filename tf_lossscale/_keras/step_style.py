@@ -7,8 +7,10 @@ Keras 3 has: `scale_loss`, `apply` or `dynamic_scale`.
 
 A step is what was called on the optimizer in one *place* since gradients were last applied there.
 Each thread's eager mode is a place, the replicas of a strategy share one, and each outermost
-`tf.function` that is being traced is one. Earlier steps do not count: a program may call `fit`, and
-then apply gradients that it has never scaled.
+`tf.function` that is being traced is one. Within a place, each replica makes its own step: at each
+collective, one replica waits for the next. Earlier steps do not count: a program may call `fit`,
+and then apply gradients that it has never scaled. But `apply_gradients` may also be called twice
+for one loss, with other variables: the operations of a function tell, and eagerly it is logged.
 
 A step may also consist of parts, each a function of its own. A part that only applies gradients is
 Keras 2's, too, unless `scale_loss` was called in a part that applies nothing. The calls of a part
@@ -22,10 +24,22 @@ import itertools
 import threading
 import types
 import weakref
-from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    MutableMapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
-from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
+from tf_lossscale._versions.replicas import replica_id
 
 
 class Call(enum.Enum):
@@ -49,8 +63,24 @@ _ADVICE = (
 _clock = itertools.count(1)
 
 
+class _EndedStep(NamedTuple):
+    """A step of which the program itself scaled the loss with `scale_loss`."""
+
+    losses: int  # how many it scaled
+    variables: Set[int]  # the identities of those whose gradients it applied
+
+    def may_go_on(self, variables: Sequence[Any]) -> bool:
+        """Returns whether gradients of `variables` may be others of the same losses.
+
+        A program that applies the gradients of one loss in two parts has other variables in the
+        second one. So has a program that trains two models with one optimizer, in both styles.
+        """
+        is_disjoint = self.variables.isdisjoint(id(variable) for variable in variables)
+        return self.losses > 1 or is_disjoint
+
+
 class _Step:
-    """The calls on one optimizer in one place since gradients were last applied there."""
+    """The calls of one replica on one optimizer in one place since it applied gradients there."""
 
     def __init__(self, began: int) -> None:
         self.began = began
@@ -64,17 +94,25 @@ class _Step:
         self.products: Dict[Call, List[Optional[str]]] = {}
         # Whether this function unscales gradients of a loss that `scale_loss` may have scaled.
         self.unscales_for_keras_3 = False
+        # How many losses the program itself scaled with `scale_loss` in this step.
+        self.losses = 0
+        self.ended: Optional[_EndedStep] = None  # the last one, until something is called again
 
     def note(self, call: Call) -> None:
         now = next(_clock)
         self.first.setdefault(call, now)
         self.last[call] = now
+        self.ended = None
 
     def forget(self) -> None:
         self.first.clear()
         self.last.clear()
+        self.losses = 0
 
-    def end(self) -> None:
+    def end(self, variables: Sequence[Any]) -> None:
+        """Ends a step that applied gradients of `variables`."""
+        if self.losses:
+            self.ended = _EndedStep(self.losses, {id(variable) for variable in variables})
         self.forget()
         self.unscales_for_keras_3 = False
         self.began = next(_clock)
@@ -98,15 +136,17 @@ class StepCalls:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._created = next(_clock)
-        # By the thread, or by the outermost graph of a function that is being traced.
-        self._steps: MutableMapping[Any, _Step] = weakref.WeakKeyDictionary()
-        self._of_replicas = _Step(self._created)  # their threads end with each eager step
+        # By the thread, or by the outermost graph of a function that is being traced; and in each
+        # by the replica, 0 outside of replicas.
+        self._steps: MutableMapping[Any, Dict[int, _Step]] = weakref.WeakKeyDictionary()
+        self._of_replicas: Dict[int, _Step] = {}  # their threads end with each eager step
         # The places of steps that applied gradients of a loss that was scaled elsewhere: by a call
         # of `apply`, or by `apply_gradients`, which divided them.
         self._applied_apart = False
         self._divided_apart: weakref.WeakSet[Any] = weakref.WeakSet()
         # Whether a function only applies gradients, so that calls elsewhere were parts of a step.
         self._ends_in_function = False
+        self._has_warned = False
         self._scaled_eagerly: Callable[[], Any] = _nothing  # a weak reference
         _all.add(self)
 
@@ -118,6 +158,7 @@ class StepCalls:
         here.note(call)
         if call is Call.SCALE_LOSS and not by_keras:
             here.last_scaled = here.last[call]
+            here.losses += 1
         if call is Call.UNSCALE and isinstance(self._place(), tf.Graph):
             is_of_keras_2 = here.has(Call.GET_SCALED_LOSS)
             here.unscales_for_keras_3 = not is_of_keras_2 and self._is_scaled_elsewhere(here)
@@ -149,26 +190,36 @@ class StepCalls:
 
     def pass_on(self) -> None:
         """Notes that `apply` gets the gradients of the step that `apply_gradients` has ended."""
-        self._here().note(Call.SCALE_LOSS)
+        here = self._here()
+        ended = here.ended
+        here.note(Call.SCALE_LOSS)
+        here.ended = ended
 
     def begin(self) -> None:
         """Begins a step: what was called before in this place belongs to no step."""
         self._here().forget()
 
-    def divides(self, gradients: Sequence[Any]) -> bool:
+    def divides(self, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
         """Ends a step with `apply_gradients`; returns whether it has to divide the gradients.
+
+        Args:
+          gradients: what it applies; None among them.
+          variables: their variables.
 
         Raises:
           RuntimeError: neither Keras explains the step. Nothing may be applied then.
         """
         here = self._here()
         try:
-            return self._divides(here, gradients)
+            return self._divides(here, gradients, variables)
         finally:
-            self._end(here)
+            self._end(here, variables)
 
-    def check_apply(self) -> None:
+    def check_apply(self, variables: Sequence[Any]) -> None:
         """Ends a step with Keras 3's `apply`.
+
+        Args:
+          variables: those whose gradients it applies.
 
         Raises:
           RuntimeError: the gradients may be unscaled already. Nothing may be applied then.
@@ -177,18 +228,17 @@ class StepCalls:
         try:
             self._check_apply(here)
         finally:
-            self._end(here)
+            self._end(here, variables)
 
-    def _end(self, here: _Step) -> None:
+    def _end(self, here: _Step, variables: Sequence[Any]) -> None:
         place = self._place()
         if isinstance(place, tf.Graph) and not here.last:
             self._ends_in_function = True
-            eager = self._step_in(_thread())
-            if eager is not None:
+            for eager in self._steps_in(_thread()):
                 eager.forget()  # they were parts of this step
-        here.end()
+        here.end(variables)
 
-    def _divides(self, here: _Step, gradients: Sequence[Any]) -> bool:
+    def _divides(self, here: _Step, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
         if here.has(Call.SCALE_LOSS):
             self._refuse_both_styles(here)
             return True
@@ -197,12 +247,37 @@ class StepCalls:
             return False
         if here.has(Call.READ_DYNAMIC_SCALE):
             return True
+        if here.ended is not None:
+            if self._goes_on(here, here.ended, gradients, variables):
+                return True
+            here.ended = None
         self._refuse_loss_of_another(here, gradients)
         if not self._is_scaled_elsewhere(here):
             return False
         self._refuse_unknown_parts(here)
         self._use_loss_of_another_place(here)
         return True
+
+    def _goes_on(
+        self, here: _Step, ended: _EndedStep, gradients: Sequence[Any], variables: Sequence[Any]
+    ) -> bool:
+        """Returns whether gradients are others of the losses that the ended step scaled.
+
+        Where no operation of a function tells, they count as those of the next step, which a
+        warning says once if they may not be.
+        """
+        place = self._place()
+        products = here.products.get(Call.SCALE_LOSS, [])
+        if isinstance(place, tf.Graph) and None not in products:
+            return _depend_on(gradients, place, products)
+        if ended.may_go_on(variables) and not self._has_warned:
+            self._has_warned = True
+            tf1.logging.warning(
+                "apply_gradients() applies its gradients as they are, because scale_loss() was not "
+                "called since gradients were last applied. If these are other gradients of the "
+                "loss that was scaled before, pass them to apply(gradients, variables) instead."
+            )
+        return False
 
     def _check_apply(self, here: _Step) -> None:
         if here.has(Call.SCALE_LOSS):
@@ -298,17 +373,19 @@ class StepCalls:
           place: where it applies them; None for the replicas.
           step: its step.
         """
-        mine = self._of_replicas if place is None else self._step_in(place)
-        if mine is not None and mine.last_scaled > step.began:
-            products = mine.products.get(Call.SCALE_LOSS, [])
-            if not isinstance(place, tf.Graph) or _depend_on(gradients, place, products):
-                return True
+        mine = self._steps_in(place)
+        for part in mine:
+            if part.last_scaled > step.began:
+                products = part.products.get(Call.SCALE_LOSS, [])
+                if not isinstance(place, tf.Graph) or _depend_on(gradients, place, products):
+                    return True
         graphs = _functions()
         return any(
             part.has(Call.SCALE_LOSS)
             and part.last_scaled > step.began
             and (not graphs or _calls(graphs, owner))
-            for owner, part in self._functions_elsewhere(mine)
+            for owner, part in self._snapshot()
+            if isinstance(owner, tf.Graph) and part not in mine
         )
 
     def _is_scaled_elsewhere(self, here: _Step) -> bool:
@@ -328,43 +405,50 @@ class StepCalls:
 
     def _elsewhere(self, here: _Step) -> List[_Step]:
         steps = [step for _, step in self._snapshot()]
-        return [step for step in (self._of_replicas, *steps) if step is not here]
+        return [step for step in (*self._steps_in(None), *steps) if step is not here]
 
-    def _functions_elsewhere(self, here: Optional[_Step]) -> List[Any]:
+    def _functions_elsewhere(self, here: _Step) -> List[Tuple[tf.Graph, _Step]]:
         return [
             (owner, step)
             for owner, step in self._snapshot()
             if isinstance(owner, tf.Graph) and step is not here
         ]
 
-    def _snapshot(self) -> List[Any]:
+    def _snapshot(self) -> List[Tuple[Any, _Step]]:
+        """Returns the steps in threads and in functions, each with its place."""
         with self._lock:
-            return list(self._steps.items())
+            return [
+                (owner, step) for owner, steps in self._steps.items() for step in steps.values()
+            ]
 
-    def _step_in(self, place: Any) -> Optional[_Step]:
+    def _steps_in(self, place: Optional[Any]) -> List[_Step]:
         with self._lock:
-            return self._steps.get(place)
+            steps = self._of_replicas if place is None else self._steps.get(place, {})
+            return list(steps.values())
 
     def _place(self) -> Optional[Any]:
         """Returns the thread or the graph that is the current place; None for the replicas."""
         graphs = _functions()
         if graphs:
             return graphs[-1]
-        is_replica = tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
-        return None if is_replica else _thread()
+        return None if _is_in_replica() else _thread()
 
     def _here(self) -> _Step:
         place = self._place()
-        if place is None:
-            return self._of_replicas
+        replica = replica_id() if _is_in_replica() else 0
         # All that happened in a graph belongs to it; a thread may be older than the optimizer.
         began = 0 if isinstance(place, tf.Graph) else self._created
         with self._lock:
-            return self._steps.setdefault(place, _Step(began))
+            steps = self._of_replicas if place is None else self._steps.setdefault(place, {})
+            return steps.setdefault(replica, _Step(began))
 
 
 def _nothing() -> None:
     """Stands for a weak reference whose object is gone."""
+
+
+def _is_in_replica() -> bool:
+    return tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
 
 
 def _thread() -> threading.Thread:

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.skipif(recorded.TF < (2, 4), reason="only Keras 3 needs
 K2, K3, UNSCALE = Call.GET_SCALED_LOSS, Call.SCALE_LOSS, Call.UNSCALE
 READ, COMPUTE = Call.READ_DYNAMIC_SCALE, Call.COMPUTE
 APPLY, APPLY_3, FIT = "apply_gradients", "apply", "the loss of fit"
+APPLY_TO_OTHERS = "apply_gradients of other variables"
+WEIGHT, OTHER_WEIGHT = object(), object()
 
 
 class Program:
@@ -35,9 +37,11 @@ class Program:
         if isinstance(call, tuple):
             return self.compiled(*call)
         if call == APPLY:
-            return self.calls.divides([tf.constant(1.0)])
+            return self.calls.divides([tf.constant(1.0)], [WEIGHT])
+        if call == APPLY_TO_OTHERS:
+            return self.calls.divides([tf.constant(1.0)], [OTHER_WEIGHT])
         if call == APPLY_3:
-            self.calls.check_apply()
+            self.calls.check_apply([WEIGHT])
             return True
         if call == FIT:
             return self.calls.note(K3, by_keras=True)
@@ -83,6 +87,13 @@ PROGRAMS: Dict[str, Tuple[Optional[bool], List[Any]]] = {
     "micro-batches of keras 3": (DIVIDES, [K3, K3, K3, APPLY]),
     "two updates after one unscaling": (LEAVES, [K2, UNSCALE, APPLY, APPLY]),
     "a second update belongs to another step": (LEAVES, [K3, APPLY, APPLY]),
+    "a second update after apply": (LEAVES, [K3, APPLY_3, APPLY]),
+    "a second update of micro-batches": (LEAVES, [K3, K3, APPLY, APPLY]),
+    "other variables in the next step": (LEAVES, [K3, APPLY, APPLY_TO_OTHERS]),
+    "other variables after apply": (LEAVES, [K3, APPLY_3, APPLY_TO_OTHERS]),
+    "other gradients of one loss, with apply": (DIVIDES, [K3, APPLY_TO_OTHERS, APPLY_3]),
+    "other variables, after a step of keras 2": (LEAVES, [K3, APPLY, APPLY, APPLY_TO_OTHERS]),
+    "other variables, after eager fit": (LEAVES, [FIT, APPLY, APPLY_TO_OTHERS]),
     "unscaled by hand": (LEAVES, [K2, APPLY]),
     "unscaled by hand, in parts": (LEAVES, [LOSS, UPDATE]),
     "minimize": (LEAVES, [COMPUTE, APPLY]),
@@ -208,8 +219,8 @@ def test_gradients_that_another_optimizer_scaled_are_refused(
     def step() -> None:
         one, two = both.gradients()
         if applied_first:
-            assert both.first.divides([one])
-        both.second.divides([tf.clip_by_value(two, -1.0, 1.0)])
+            assert both.first.divides([one], both.weights[:1])
+        both.second.divides([tf.clip_by_value(two, -1.0, 1.0)], both.weights[1:])
 
     with pytest.raises(RuntimeError, match="of another optimizer"):
         (tf.function(step, autograph=False) if in_function else step)()
@@ -220,11 +231,11 @@ def test_gradients_that_another_optimizer_scaled_in_a_part_are_refused() -> None
     gradients = tf.function(both.gradients, autograph=False)
     one, two = gradients()
     with pytest.raises(RuntimeError, match="of another optimizer"):
-        both.second.divides([two])
+        both.second.divides([two], both.weights[1:])
     gradients()
-    assert both.first.divides([one])
+    assert both.first.divides([one], both.weights[:1])
     with pytest.raises(RuntimeError, match="of another optimizer"):
-        both.second.divides([two])
+        both.second.divides([two], both.weights[1:])
 
 
 def test_gradients_of_another_loss_in_the_same_function_are_applied() -> None:
@@ -233,9 +244,51 @@ def test_gradients_of_another_loss_in_the_same_function_are_applied() -> None:
     @tf.function(autograph=False)
     def step() -> None:
         one, _ = both.gradients()
-        assert both.first.divides([one])
+        assert both.first.divides([one], both.weights[:1])
         _, two = both.gradients(scales=False)
-        assert not both.second.divides([two])
+        assert not both.second.divides([two], both.weights[1:])
+
+    step()
+
+
+@pytest.mark.parametrize(
+    ("calls", "warnings"),
+    [
+        ([K3, APPLY, APPLY], 0),
+        ([K3, APPLY, K3, APPLY_TO_OTHERS], 0),
+        ([K2, APPLY, APPLY_TO_OTHERS], 0),
+        ([FIT, APPLY, APPLY_TO_OTHERS], 0),
+        ([K3, APPLY, APPLY, APPLY_TO_OTHERS], 0),
+        ([K3, K3, APPLY, APPLY], 1),
+        ([*[K3, APPLY, APPLY_TO_OTHERS] * 2], 1),
+        ([K3, APPLY_3, APPLY_TO_OTHERS], 1),
+    ],
+    ids=str,
+)
+def test_other_gradients_of_one_loss_are_logged(
+    calls: List[Any], warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Eagerly nothing tells whether they are: they count as those of the next step."""
+    Program(*calls)
+    found = [record for record in caplog.records if "of the loss that was" in record.message]
+    assert len(found) == warnings
+
+
+@pytest.mark.parametrize("with_apply", [False, True])
+def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool) -> None:
+    both = TwoOptimizers()
+
+    @tf.function(autograph=False)
+    def step() -> None:
+        one, two = both.gradients()
+        if with_apply:
+            both.first.check_apply(both.weights[:1])
+        else:
+            assert both.first.divides([one], both.weights[:1])
+        for _ in range(2):
+            assert both.first.divides([two], both.weights[1:])
+        one, two = both.gradients(scales=False)
+        assert not both.first.divides([one, two], both.weights)
 
     step()
 
@@ -248,12 +301,12 @@ def test_a_second_optimizer_may_follow_fit() -> None:
         program.call(call)
         if call == FIT:
             program.call(APPLY)
-        assert not second.divides([tf.constant(1.0)])
+        assert not second.divides([tf.constant(1.0)], [WEIGHT])
 
 
 def test_an_optimizer_of_an_earlier_program_does_not_count() -> None:
     earlier = Program(K3, LOSS_3)
-    assert not StepCalls().divides([tf.constant(1.0)])
+    assert not StepCalls().divides([tf.constant(1.0)], [WEIGHT])
     assert earlier.functions
 
 
@@ -281,16 +334,16 @@ def test_the_calls_of_each_thread_count_for_itself() -> None:
             first.submit(calls.note, K3).result()
             second.submit(calls.note, K2).result()
             second.submit(calls.note, UNSCALE).result()
-            assert first.submit(calls.divides, gradients).result() is True
+            assert first.submit(calls.divides, gradients, [WEIGHT]).result() is True
             first.submit(calls.note, K3).result()
-            assert second.submit(calls.divides, gradients).result() is False
-            first.submit(calls.check_apply).result()
+            assert second.submit(calls.divides, gradients, [WEIGHT]).result() is False
+            first.submit(calls.check_apply, [WEIGHT]).result()
 
 
 def test_a_loss_that_another_thread_scaled_is_refused() -> None:
     calls = StepCalls()
     calls.note(K3)
     with concurrent.futures.ThreadPoolExecutor(1) as other:
-        result = other.submit(calls.divides, [tf.constant(1.0)])
+        result = other.submit(calls.divides, [tf.constant(1.0)], [WEIGHT])
     with pytest.raises(RuntimeError, match="in another function or thread"):
         result.result()

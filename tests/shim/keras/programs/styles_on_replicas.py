@@ -44,11 +44,25 @@ def as_fit(optimizer: Any, variables: List[Any]) -> None:
     optimizer.apply_gradients(list(zip(gradients, variables)))
 
 
+def summed_by_the_program(optimizer: Any, variables: List[Any]) -> None:
+    """At each sum, one replica waits for the other, which has not scaled its loss yet."""
+    gradients = gradients_of(optimizer.scale_loss, variables)
+    context = tf.distribute.get_replica_context()
+    sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    optimizer.apply_gradients(list(zip(sums, variables)), skip_gradients_aggregation=True)
+
+
+def with_a_sum(optimizer: Any, variables: List[Any]) -> None:
+    gradients = gradients_of(optimizer.scale_loss, variables)
+    tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    optimizer.apply_gradients(list(zip(gradients, variables)))
+
+
 def with_apply(optimizer: Any, variables: List[Any]) -> None:
     optimizer.apply(gradients_of(optimizer.scale_loss, variables), variables)
 
 
-STYLES = (usual, not_scaled, by_hand, as_fit, with_apply)
+STYLES = (usual, not_scaled, by_hand, as_fit, summed_by_the_program, with_a_sum, with_apply)
 
 
 def stepper(style: Callable[..., None], optimizer: Any, variables: List[Any]) -> Any:
