@@ -74,6 +74,20 @@ def test_every_dtype_and_mode(mode, dtype, has_gpu, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=[dtype.name for dtype in DTYPES])
+def test_each_of_several_gradients_of_the_same_shape(mode, dtype):
+    """Small ones are tested together, also with others of another dtype."""
+
+    def flag(bad):
+        gradients = [tf.cast(tf.fill([2, 3], float(index == bad)), dtype) for index in range(4)]
+        gradients = [gradient / (1.0 - gradient) for gradient in gradients]  # 1 / 0, or 0 / 1
+        return finite.all_finite([*gradients, tf.ones([2, 3]), tf.ones([3, 2], dtype), tf.ones([])])
+
+    got = mode(lambda: [flag(bad) for bad in range(5)])
+    assert [bool(value) for value in got] == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_nothing_to_test_is_finite(mode):
     assert mode(lambda: [finite.all_finite([]), finite.all_finite([None])]) == [True, True]
 
