@@ -48,6 +48,8 @@ assert float(scale()) == 2.0**14
     ("docs/monitoring.md", 1): "assert history.history['skipped_steps'] == [0, 0]\n"
     "assert history.history['loss_scale'] == [32768.0, 32768.0]",
     ("docs/monitoring.md", 3): "assert bad == ['x', 'y']",
+    ("docs/monitoring.md", 4): "assert layer.name == 'log'\n"
+    "assert str(layer).startswith('The output of layer log (Activation) is the first that')",
     ("docs/keras.md", 1): "assert int(optimizer.iterations) == 1",
     ("docs/keras.md", 2): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
     ("docs/keras.md", 3): "tf.keras.mixed_precision.set_global_policy('float32')",

@@ -29,7 +29,9 @@ keras.mixed_precision: LossScaleOptimizer Policy set_global_policy global_policy
 OWN: Dict[str, Set[str]] = {
     "": {"__version__", "install", "uninstall"},
     "recording": {"RecordingError", "start", "stop"},
-    "monitoring": {"Monitor", "StepCounts", "find_nonfinite"},
+    "monitoring": {
+        *("Monitor", "NonfiniteLayer", "StepCounts", "find_nonfinite", "find_nonfinite_layer"),
+    },
 }
 """The names that TensorFlow never had, by module."""
 

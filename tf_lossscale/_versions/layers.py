@@ -1,0 +1,106 @@
+"""Looks into the calls of Keras layers, and runs functions eagerly while somebody looks.
+
+There is no public hook for the calls of all layers of a model, with those of nested models and
+those that a layer makes itself. All of them go through one method of the base class, so that is
+replaced while somebody looks, and only then.
+"""
+
+import contextlib
+import functools
+import threading
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from tf_lossscale._versions.base import first_module, tf
+
+Called = Callable[[Sequence[Any], Any, Any], None]
+"""Is called with the layers around a call, from the outermost one to the called one; with all of
+its arguments; and with what it returned."""
+
+
+def base_layers(model: Any) -> List[Any]:
+    """Returns the base classes of a model that define how layers are called; none if it has none.
+
+    In Keras 3, a functional model also consists of operations that are no layers, such as `ops.log`
+    of a symbolic tensor. They share a base class with the layers.
+    """
+    packages = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
+    return [
+        cls
+        for cls in type(model).__mro__
+        if cls.__name__ in ("Layer", "Operation")
+        and cls.__module__.split(".")[0] in packages
+        and "__call__" in vars(cls)
+    ]
+
+
+@contextlib.contextmanager
+def watched_calls(model: Any, called: Called, only_within: bool = True) -> Iterator[None]:
+    """Calls `called` after each call of a layer, in any thread.
+
+    With `only_within`, only after calls within one of `model`; otherwise, also where the program
+    calls single layers of it.
+    """
+    around = threading.local()
+    replaced = []
+    for cls in base_layers(model):
+        original = vars(cls)["__call__"]
+        root = model if only_within else None
+        ours = _watched(original, _Watch(root, called, around, cls.__name__ == "Layer"))
+        replaced.append((cls, original, ours))
+        cls.__call__ = ours
+    try:
+        yield
+    finally:
+        for cls, original, ours in replaced:
+            if vars(cls).get("__call__") is ours:
+                cls.__call__ = original
+
+
+class _Watch(NamedTuple):
+    root: Optional[Any]  # only calls within one of it count; all if it is None
+    called: Called
+    around: Any  # has the layers that are being called in this thread
+    is_of_layers: bool  # whether the method is that of layers, and not of all operations
+
+
+def _watched(original: Any, watch: _Watch) -> Any:
+    # `wraps` also gives it the module of Keras, by which AutoGraph leaves it alone.
+    @functools.wraps(original)
+    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        outer: Tuple[Any, ...] = getattr(watch.around, "layers", ())
+        is_within = bool(outer) or watch.root is None or layer is watch.root
+        # A layer of Keras 3 calls the method of operations within its own.
+        is_same = bool(outer) and outer[-1] is layer and not watch.is_of_layers
+        if not is_within or is_same:
+            return original(layer, *args, **kwargs)
+        watch.around.layers = layers = (*outer, layer)
+        try:
+            outputs = original(layer, *args, **kwargs)
+        finally:
+            watch.around.layers = outer
+        watch.called(layers, (args, kwargs), outputs)
+        return outputs
+
+    return __call__
+
+
+def tensors_in(value: Any) -> List[Any]:
+    """Returns the float tensors in a structure, the values of sparse and ragged ones too."""
+    parts = tf.nest.flatten(value, expand_composites=True)
+    # Not the symbolic ones that a model is built of.
+    return [part for part in parts if isinstance(part, tf.Tensor) and part.dtype.is_floating]
+
+
+@contextlib.contextmanager
+def functions_run_eagerly() -> Iterator[None]:
+    """Runs what is within a `tf.function` eagerly, so that the results of layers can be read."""
+    module = first_module("tensorflow.python.eager.def_function")
+    if hasattr(module, "functions_run_eagerly"):
+        before = module.functions_run_eagerly()
+    else:  # TensorFlow 1.15
+        before = module.RUN_FUNCTIONS_EAGERLY
+    module.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        module.run_functions_eagerly(before)
