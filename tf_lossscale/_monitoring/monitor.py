@@ -146,21 +146,34 @@ class Monitor:
         self._calls += 1
         return self.counts(session) if self._calls % self._every == 0 else None
 
-    def keras_callback(self, log_dir: Optional[str] = None) -> Any:
+    def keras_callback(
+        self, log_dir: Optional[str] = None, explain: bool = False, explain_after: int = 3
+    ) -> Any:
         """Returns a callback for `fit` of the Keras that the optimizer belongs to.
 
         It reads the counts every `every` batches and after each epoch, and adds `loss_scale` and
         `skipped_steps` to the logs of the epoch, which `History` and other callbacks see.
 
+        With `explain`, a reading that finds `explain_after` or more skipped steps in a row runs the
+        next batch eagerly, and looks at the output of each layer. It warns which layer was the
+        first whose output was not finite, or that all were finite: once for each series of skipped
+        steps. Other batches run as without it.
+
         Args:
           log_dir: a folder for TensorBoard scalars with the same names, after the optimizer's name
             (`Adam/loss_scale`); or None.
+          explain: whether to look for the layer.
+          explain_after: number of skipped steps in a row.
 
         Raises:
           TypeError: the optimizer is not a Keras optimizer.
-          ValueError: the folder cannot be written to.
+          ValueError: the folder cannot be written to, or the number is not positive.
+          NotImplementedError: `explain` in graph mode, or before TensorFlow 2.4.
         """
-        return make_callback(self._optimizer, self._read_or_none, self._every, log_dir)
+        if explain_after < 1:
+            raise ValueError(f"explain_after must be at least 1, but got: {explain_after}")
+        after = explain_after if explain else None
+        return make_callback(self._optimizer, self._read_or_none, self._every, log_dir, after)
 
     def session_hook(self, log_dir: Optional[str] = None) -> Any:
         """Returns a `SessionRunHook` for `MonitoredTrainingSession` and Estimators.

@@ -8,6 +8,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Dict, Optional
 
+from tf_lossscale._monitoring.explanation import Explanation
 from tf_lossscale._monitoring.watcher import Reading, name_of
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
@@ -142,7 +143,10 @@ class _ScalarWriter:
 _writers: "weakref.WeakSet[_ScalarWriter]" = weakref.WeakSet()
 
 
-def make_callback(optimizer: Any, read: _Read, every: int, log_dir: Optional[str]) -> Any:
+def make_callback(
+    optimizer: Any, read: _Read, every: int, log_dir: Optional[str], explain_after: Optional[int]
+) -> Any:
+    """Returns a callback of the optimizer's Keras, which explains if `explain_after` is given."""
     family = keras_family(optimizer)
     if family is None:
         raise TypeError(
@@ -152,7 +156,10 @@ def make_callback(optimizer: Any, read: _Read, every: int, log_dir: Optional[str
         )
     base = family.keras.callbacks.Callback
     cls: Any = type("MonitorCallback", (_Callback, base), {"__module__": __name__})
-    return cls(optimizer, read, every, log_dir)
+    callback = cls(optimizer, read, every, log_dir)
+    if explain_after is not None:
+        callback.explanation = Explanation(explain_after)
+    return callback
 
 
 class _Regular:
@@ -177,8 +184,12 @@ class _Callback(_Regular):
     # Keras 2 converts the logs of each batch for callbacks without this, and waits for the device.
     _supports_tf_logs = True
 
+    model: Any  # which Keras sets
+    explanation: Optional[Explanation] = None
+
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        if self._is_due():
+        is_explained = self.explanation is not None and self.explanation.has_looked
+        if is_explained or self._is_due():
             self._report()
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
@@ -201,8 +212,13 @@ class _Callback(_Regular):
     def _report(self) -> Optional[Reading]:
         reading = self._read()
         if reading is not None:
-            step = int(self._optimizer.iterations) if tf.executing_eagerly() else reading.steps
+            step = reading.steps
+            if tf.executing_eagerly():
+                # Early versions of Keras 3 have no `int` of a variable.
+                step = int(tf.convert_to_tensor(self._optimizer.iterations))
             self._writer.write(step, reading)
+            if self.explanation is not None:
+                self.explanation.see(reading, self.model)
         return reading
 
 

@@ -104,3 +104,22 @@ def functions_run_eagerly() -> Iterator[None]:
         yield
     finally:
         module.run_functions_eagerly(before)
+
+
+def watch_next_batch(model: Any, called: Called) -> bool:
+    """Calls `called` after each call of a layer in the next batch of a `fit` that is running.
+
+    That batch runs eagerly. Whatever it raises, nothing stays replaced. Returns False if this
+    `fit` has no function that could be replaced.
+    """
+    train = getattr(model, "train_function", None)
+    if train is None:
+        return False
+
+    def train_function(*args: Any, **kwargs: Any) -> Any:
+        model.train_function = train
+        with functions_run_eagerly(), watched_calls(model, called, only_within=False):
+            return train(*args, **kwargs)
+
+    model.train_function = train_function
+    return True

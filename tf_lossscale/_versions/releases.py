@@ -110,6 +110,8 @@ class Since:
     # Each experimental loss-scale optimizer has its own variables. Before, it uses those of the
     # `DynamicLossScale` that it is given. The class last exists in 2.8.
     EXPERIMENTAL_HAS_OWN_LOSS_SCALE = (2, 4)
+    # `fit` calls what is `model.train_function` at each batch, so it can be replaced for one batch.
+    FIT_READS_TRAIN_FUNCTION = (2, 4)
     # `fit` leaves the sum over the replicas to the optimizer. In 2.2 and 2.3 it adds the gradients
     # up itself.
     FIT_LEAVES_SUM = (2, 4)

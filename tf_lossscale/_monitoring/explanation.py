@@ -1,0 +1,62 @@
+"""Explains skipped steps in `fit`: looks at the layers while it trains on one more batch."""
+
+import warnings
+from typing import Any, Optional
+
+from tf_lossscale._monitoring.layers import FirstNonfinite
+from tf_lossscale._monitoring.watcher import Reading
+from tf_lossscale._versions.base import has, tf
+from tf_lossscale._versions.layers import watch_next_batch
+from tf_lossscale._versions.releases import Since
+
+
+class Explanation:
+    """Looks at one batch in each series of at least `after` skipped steps.
+
+    Raises:
+      NotImplementedError: `fit` has no function that could be replaced for one batch.
+    """
+
+    def __init__(self, after: int) -> None:
+        if not (tf.executing_eagerly() and has(Since.FIT_READS_TRAIN_FUNCTION)):
+            raise NotImplementedError(
+                "explain=True needs TensorFlow 2.4 or later in eager mode. Call "
+                "tf_lossscale.monitoring.find_nonfinite_layer(model, inputs) with a batch instead."
+            )
+        self._after = after
+        self._found: Optional[FirstNonfinite] = None
+        self._is_explained = False  # this series of skipped steps
+        self._skipped = 0
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether a batch was looked at, of which no reading has been seen yet."""
+        return self._found is not None and self._found.calls > 0
+
+    def see(self, reading: Reading, model: Any) -> None:
+        """Looks at the next batch if this series of skipped steps is long; warns afterwards."""
+        if self.has_looked:
+            assert self._found is not None
+            found, self._found = self._found, None
+            self._is_explained = True
+            self._warn(found, reading)
+        if reading.in_a_row < self._after:
+            self._is_explained = False
+        elif not self._is_explained and self._found is None:
+            found = FirstNonfinite()
+            if watch_next_batch(model, found.called):
+                self._found, self._skipped = found, reading.in_a_row
+
+    def _warn(self, found: FirstNonfinite, reading: Reading) -> None:
+        start = f"{self._skipped} steps in a row were skipped, so the next one was looked at."
+        if found.layer is not None:
+            message = f"{start} {found.layer}"
+        elif reading.in_a_row == 0:
+            message = f"{start} It was applied, and the outputs of all its layers were finite."
+        else:
+            of = "" if reading.bad is None else f", from the gradient of {reading.bad} on"
+            message = (
+                f"{start} The outputs of all its layers were finite, so look at the loss, and at "
+                f"the backward pass{of}."
+            )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
