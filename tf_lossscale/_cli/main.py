@@ -31,6 +31,7 @@ Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizer
   rules                          list the rules
   explain CODE                   explain a rule, with examples
   run [--record FILE] SCRIPT     run an unmodified legacy script with the shim installed
+  run --monitor SCRIPT           the same; report skipped steps and their cause at the end
   record FILE SCRIPT             record the steps of a script; installs and replaces nothing
   show FILE                      show what a record holds
   compare OLD NEW                report whether two recorded runs did the same

@@ -29,6 +29,8 @@ def run(arguments: List[str], prog: str) -> int:
         option = "--no-norm" if parsed.no_norm else "--overwrite"
         parser.error(f"{option} needs --record FILE")
     mode = "replace" if parsed.replace else "install"
+    if parsed.monitor and parsed.record is None:
+        return _run_monitored(parsed, mode, python_arguments)
     return _run(parsed, mode, parsed.record, python_arguments)
 
 
@@ -73,6 +75,16 @@ def _run(
     return _run_recorded(parsed, path, python_arguments, environment)
 
 
+def _run_monitored(parsed: argparse.Namespace, mode: str, python_arguments: List[str]) -> int:
+    if not can_run():
+        return 2
+    from tf_lossscale._recorder.request import VARIABLE, Request
+
+    request = Request(path=None, norm=True, overwrite=False, process=os.getpid())
+    environment = environment_for(mode, parsed.seed)
+    return run_python(python_arguments, {**environment, VARIABLE: request.text()})
+
+
 def _run_recorded(
     parsed: argparse.Namespace, path: str, arguments: List[str], environment: Dict[str, str]
 ) -> int:
@@ -101,8 +113,8 @@ def _run_recorded(
 def _run_parser(name: str) -> ArgumentParser:
     parser = ArgumentParser(
         prog=name,
-        usage=f"{name} [-h] [--replace] [--record FILE [--overwrite] [--no-norm]] [--seed N] "
-        + _SCRIPT,
+        usage=f"{name} [-h] [--replace] [--monitor] [--record FILE [--overwrite] [--no-norm]] "
+        f"[--seed N] {_SCRIPT}",
         description="Run an unmodified legacy script with the names that this TensorFlow lacks put "
         f"back under `tensorflow`, also in the Python processes that it starts. {_ARGUMENTS}",
         allow_abbrev=False,
@@ -111,6 +123,12 @@ def _run_parser(name: str) -> ArgumentParser:
         "--replace",
         action="store_true",
         help="also replace the classes that this TensorFlow still has by those of the shim",
+    )
+    parser.add_argument(
+        "--monitor",
+        action="store_true",
+        help="print two lines at the end: how many steps were skipped or not finite, the first "
+        "variable, the loss scale, and what to look at next",
     )
     parser.add_argument(
         "--record",

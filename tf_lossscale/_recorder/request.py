@@ -1,8 +1,9 @@
-"""What `tf-lossscale record` and `run --record` ask of the processes that they start.
+"""What `record`, `run --record` and `run --monitor` ask of the processes that they start.
 
 The request is in an environment variable. The process that the command becomes writes the record
 that was asked for. Each other Python process that makes steps writes one of its own, with the
-number of the process in its name.
+number of the process in its name. With `--monitor`, there are no files, and each of these processes
+prints what it has counted.
 """
 
 import json
@@ -23,10 +24,11 @@ VARIABLE = "TF_LOSSSCALE_RECORD"
 class Request(NamedTuple):
     """A recording that was asked for.
 
-    `process` is the one that asks: it becomes the script, or starts it if `is_of_child`.
+    `process` is the one that asks: it becomes the script, or starts it if `is_of_child`. Without a
+    `path`, the steps are only counted.
     """
 
-    path: str
+    path: Optional[str]
     norm: bool
     overwrite: bool
     process: int
@@ -57,6 +59,9 @@ def start_at_once() -> None:
         return
     if request.is_of_child:
         end_with_parent()
+    if request.path is None:
+        _start(request, None)
+        return
     destination = Destination(request.path, request.overwrite, request.descriptor)
     try:
         destination.take_over()
@@ -70,17 +75,18 @@ def at_first_import() -> None:
     """Lets the recording begin when TensorFlow is imported; starts that of another process."""
     request = requested()
     if not request.is_for_this_process and not session.is_recording():
-        _start(request, Destination(request.path), is_child=True)
+        destination = None if request.path is None else Destination(request.path)
+        _start(request, destination, is_child=True)
     session.wait_for_tensorflow()
 
 
-def _start(request: Request, destination: Destination, is_child: bool = False) -> None:
+def _start(request: Request, destination: Optional[Destination], is_child: bool = False) -> None:
     disturbed = None if request.disturbed is None else Disturbance(*request.disturbed)
     session.start(
         destination,
         request.norm,
         lazy=is_child,
-        reports=not is_child and disturbed is None,
+        reports=destination is None or (not is_child and disturbed is None),
         disturbed=disturbed,
         waits=False,  # until `at_first_import`: the finder that it adds must come later
     )

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NoReturn, Optional
 from tf_lossscale import _import_hook
 from tf_lossscale._records.destination import Destination, RecordingError
 from tf_lossscale._records.format import Disturbance
-from tf_lossscale._records.writing import RecordFile, notify
+from tf_lossscale._records.writing import RecordFile, StepTally, notify
 from tf_lossscale._versions.originals import RECORDED_CLASSES
 
 _SIGNALS = ("SIGTERM", "SIGHUP")
@@ -90,6 +90,7 @@ class _Recording(_import_hook.Subscriber):
                 handler(number, frame)
             else:  # so that the process ends by the signal, as its parent expects
                 self.file.close(has_ended=False)
+                self.report()
                 signal.signal(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
 
@@ -98,6 +99,7 @@ class _Recording(_import_hook.Subscriber):
     def _exit_now(self, status: int) -> NoReturn:
         self._flush(has_ended=not status and not self._was_terminated)
         self.file.close(has_ended=False)
+        self.report()
         self._exit(status)
         raise AssertionError("the process has ended")
 
@@ -108,6 +110,13 @@ class _Recording(_import_hook.Subscriber):
             self._recorder.reader.flush()
         if has_ended:
             self.file.close(has_ended=True)
+
+    def report(self) -> None:
+        """Prints what was recorded, once, in the process that was asked for it."""
+        is_due, self.reports = self.reports, False
+        if is_due and self.file.is_of_this_process and self.file.steps:
+            for line in self.file.last_lines():
+                notify(line)
 
     def end(self, has_ended: bool = True) -> List[str]:
         """Restores the classes, and writes the record; returns what is missing in it."""
@@ -126,16 +135,8 @@ class _Recording(_import_hook.Subscriber):
         self.file.close(has_ended and not self._was_terminated)
         complaints = self.file.complaints
         if not (complaints or self.file.steps or self.file.may_be_empty):
-            if _import_hook.is_loaded("tensorflow"):
-                complaints.append(
-                    f"No step was recorded in {self.file.path}: no loss-scale optimizer made one "
-                    "in a graph or function that was built after recording began."
-                )
-            else:
-                complaints.append(
-                    f"Nothing was recorded in {self.file.path}: the script did not import "
-                    "TensorFlow."
-                )
+            has_tensorflow = _import_hook.is_loaded("tensorflow")
+            complaints.append(self.file.without_steps(has_tensorflow))
         return complaints if self.file.is_of_this_process else []
 
 
@@ -144,14 +145,14 @@ _lock = threading.RLock()
 
 
 def start(
-    destination: Destination,
+    destination: Optional[Destination],
     norm: bool = True,
     lazy: bool = False,
     reports: bool = False,
     disturbed: Optional[Disturbance] = None,
     waits: bool = True,
 ) -> None:
-    """Starts to record to a file.
+    """Starts to record to a file; without one, only counts the steps.
 
     Unless `lazy`, the file is already held; for that see `RecordFile`. With `reports`, a summary is
     printed when the process ends. A `disturbed` run is changed as this says. If it does not wait,
@@ -160,7 +161,7 @@ def start(
     global _recording
     with _lock:
         check_not_recording()
-        file = RecordFile(destination, lazy, disturbed)
+        file = RecordFile(destination, lazy, disturbed) if destination else StepTally(lazy)
         recording = _Recording(file, norm, reports)
         recording.begin()
         if waits:
@@ -209,8 +210,4 @@ def _stop_at_exit() -> None:
     # Set by the interpreter when it prints the traceback of an error that nobody caught.
     for complaint in recording.end(has_ended=not hasattr(sys, "last_type")):
         notify(complaint[0].lower() + complaint[1:])
-    if recording.reports and recording.file.is_of_this_process and recording.file.steps:
-        from tf_lossscale._records.summary import lines_at_the_end
-
-        for line in lines_at_the_end(recording.file.path, recording.file.summaries):
-            notify(line)
+    recording.report()

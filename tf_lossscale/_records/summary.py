@@ -6,6 +6,7 @@ import math
 from dataclasses import field
 from typing import Any, Counter, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._records import advice
 from tf_lossscale._records.format import COLUMNS, OptimizerRecord
 
 _EACH = 3
@@ -59,6 +60,8 @@ class Summary:
       bad: how often each variable was the first one with a gradient that was not finite.
       first_bad: the number of the variable in the first of these steps.
       all_bad: in how many of them no variable had a finite gradient.
+      bad_counts: in how many of them so many variables had such a gradient.
+      scales_no_loss: whether no loss was scaled through the optimizer, as far as that is known.
     """
 
     cls: str = "unknown"
@@ -74,6 +77,8 @@ class Summary:
     first_bad: Optional[int] = None
     bad: Counter[int] = field(default_factory=collections.Counter)
     all_bad: int = 0
+    bad_counts: Counter[int] = field(default_factory=collections.Counter)
+    scales_no_loss: bool = False
     scale: Optional[float] = None
     scales: Optional[Tuple[float, float]] = None
 
@@ -109,6 +114,8 @@ class Summary:
         self.first_bad = bad if self.first_bad is None else self.first_bad
         self.bad[bad] += 1
         self.all_bad += bool(self.names) and count == len(self.names)
+        if count is not None:
+            self.bad_counts[count] += 1
 
     def _add_scale(self, scale: Optional[float]) -> None:
         if scale is None:
@@ -194,7 +201,7 @@ class Summary:
         return ", ".join(parts)
 
     def advice(self) -> str:
-        """Returns one line on what to do about steps that are not finite; nothing if all are."""
+        """Returns one line on what to look at next; nothing if there is no reason to."""
         if self.applied_not_finite.count:
             return (
                 "gradients that are not finite were applied, as a fixed loss scale does: use a "
@@ -203,17 +210,36 @@ class Summary:
             )
         not_finite = self.skipped.count + self.undecided.count
         if self.loss.longest > 1 and 2 * self.loss.count > not_finite:
-            return (
-                "the loss itself is not finite, so look at the forward pass: "
-                "tf.debugging.enable_check_numerics() (in a Session "
-                "tf.compat.v1.add_check_numerics_ops()) names the operation"
-            )
-        if self.skipped.count and 2 * self.skipped.count > self.steps:
-            where = "" if self.first_bad is None else f" of {self.name(self.first_bad)}"
-            return (
-                "most steps were skipped, so the gradients themselves are not finite, whatever the "
-                f"scale: look at the backward pass{where}"
-            )
+            return f"the loss itself is not finite, so {advice.FORWARD_PASS}"
+        if self.skipped.count:
+            return self._of_skipped()
+        return self._of_scaling()
+
+    def _of_skipped(self) -> str:
+        is_at_minimum = self.rule != "fixed" and (self.scale or 0.0) <= advice.MINIMUM
+        are_most = 2 * self.skipped.count > self.steps and not self._only_began_with_skips()
+        if not (is_at_minimum or are_most):
+            return ""
+        cause = "the gradients themselves are not finite, whatever the scale"
+        if is_at_minimum and self.scale is not None:
+            cause = advice.of_minimum(self.scale)
+        if not self.bad:
+            return f"{cause}: the inner optimizer made them so"
+        first = self.name(self.bad.most_common(1)[0][0])
+        count = self.bad_counts.most_common(1)[0][0] if self.bad_counts else None
+        return f"{cause}: {advice.of_gradients(first, count, len(self.names))}"
+
+    def _only_began_with_skips(self) -> bool:
+        """Whether the steps after the first skipped ones were applied: the scale was too large."""
+        skipped = self.skipped
+        is_one_series = skipped.longest == skipped.count
+        return is_one_series and skipped.first == self.first_step and skipped.last != self.last_step
+
+    def _of_scaling(self) -> str:
+        if self.scale is not None and advice.WITHOUT_EFFECT < self.scale < math.inf:
+            return advice.without_effect(self.scale)
+        if self.scales_no_loss and self.steps:
+            return advice.SCALES_NO_LOSS
         return ""
 
 
@@ -240,17 +266,36 @@ def _steps(count: int) -> str:
 
 def lines_at_the_end(path: str, summaries: Sequence[Summary]) -> List[str]:
     """Returns two lines about a record for the end of its run: what it holds, and what is next."""
-    parts = [summary.sentence() for summary in summaries]
-    if len(parts) > 1:
-        parts = [f"optimizer {number}: {part}" for number, part in enumerate(parts)]
-    steps = _steps(sum(summary.steps for summary in summaries))
-    advice = next(filter(None, (summary.advice() for summary in summaries)), "")
     return [
-        shortened(f"recorded {steps} in {path}: {'; '.join(parts)}."),
-        advice
+        shortened(f"recorded {_steps_of(summaries)} in {path}: {_sentences(summaries)}."),
+        shortened(_advice(summaries))
         or "`tf-lossscale compare OLD NEW` needs two runs from the same weights, on the same data, "
         "without dropout; `tf-lossscale show FILE` shows one.",
     ]
+
+
+def lines_of_monitor(prefix: str, summaries: Sequence[Summary]) -> List[str]:
+    """Returns the same two lines for a run that was not recorded."""
+    what = _advice(summaries) or "nothing points to a problem with the loss scale"
+    return [
+        shortened(f"{prefix}{_steps_of(summaries)}: {_sentences(summaries)}."),
+        shortened(f"{prefix}{what}."),
+    ]
+
+
+def _steps_of(summaries: Sequence[Summary]) -> str:
+    return _steps(sum(summary.steps for summary in summaries))
+
+
+def _sentences(summaries: Sequence[Summary]) -> str:
+    parts = [summary.sentence() for summary in summaries]
+    if len(parts) > 1:
+        parts = [f"optimizer {number}: {part}" for number, part in enumerate(parts)]
+    return "; ".join(parts)
+
+
+def _advice(summaries: Sequence[Summary]) -> str:
+    return next(filter(None, (summary.advice() for summary in summaries)), "")
 
 
 LONGEST = 300

@@ -18,7 +18,7 @@ from tf_lossscale._records.format import (
     known,
     line_of,
 )
-from tf_lossscale._records.summary import Summary
+from tf_lossscale._records.summary import Summary, lines_at_the_end, lines_of_monitor
 
 _LINES, _SECONDS = 200, 1.0  # after so many lines, or so long a time, lines are written
 
@@ -70,6 +70,8 @@ class RecordFile:
     has, is created with the first one. Each access by several threads or signal handlers goes
     through `guard`. `complaints` are what is missing or doubtful in the record, a sentence each.
     """
+
+    verb = "recorded"
 
     def __init__(
         self,
@@ -141,8 +143,8 @@ class RecordFile:
         elif not self._failed:
             self._failed = True
             notify(
-                f"the steps of process {os.getpid()} are not recorded, because it was forked from "
-                "one that records."
+                f"the steps of process {os.getpid()} are not {self.verb}, because it was forked "
+                f"from one whose steps are {self.verb}."
             )
 
     def _begin(self) -> None:
@@ -195,10 +197,59 @@ class RecordFile:
             except OSError as error:
                 self._fail(error)
 
+    def without_steps(self, has_tensorflow: bool) -> str:
+        """Returns the sentence for the end of a run that made no step."""
+        if not has_tensorflow:
+            return f"Nothing was recorded in {self.path}: the script did not import TensorFlow."
+        return (
+            f"No step was recorded in {self.path}: no loss-scale optimizer made one in a graph or "
+            "function that was built after recording began."
+        )
+
+    def last_lines(self) -> List[str]:
+        """Returns two lines about the steps for the end of the run."""
+        return lines_at_the_end(self.path, self.summaries)
+
     def _fail(self, error: Exception) -> None:
         self._failed = True  # a record with missing lines would be read as a wrong one
         reason = getattr(error, "strerror", None) or error
         notify(f"the record ends here: {self.path} cannot be written: {reason}.")
+
+
+class StepTally(RecordFile):
+    """Counts steps as a record does, and writes no file: for `run --monitor`."""
+
+    verb = "counted"
+
+    def __init__(self, may_be_empty: bool = False) -> None:
+        super().__init__(Destination(os.devnull), lazy=may_be_empty)  # which is not opened
+        self._prefix = f"process {os.getpid()}: " if may_be_empty else ""
+
+    def write(self, line: Dict[str, Any]) -> None:
+        """Writes nothing."""
+
+    def _begin(self) -> None:
+        self._has_begun = True
+
+    def flush(self) -> None:
+        """Writes nothing."""
+
+    def close(self, has_ended: bool) -> None:
+        """Ends the counting."""
+        self.is_closed = True
+
+    def without_steps(self, has_tensorflow: bool) -> str:
+        """Returns the sentence for the end of a run that made no step."""
+        if not has_tensorflow:
+            return "No step was counted: the script did not import TensorFlow."
+        return (
+            "No step was counted: no loss-scale optimizer made one in a graph or function that was "
+            "built after the script began."
+        )
+
+    def last_lines(self) -> List[str]:
+        """Returns two lines about the steps for the end of the run."""
+        return lines_of_monitor(self._prefix, self.summaries)
 
 
 def notify(message: str) -> None:

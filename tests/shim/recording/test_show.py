@@ -128,9 +128,18 @@ def test_what_is_no_record_is_one_line(tmp_path, capsys, content):
     assert error.count("\n") == 1
 
 
+ALL_BAD, TWO_BAD = (False, False, 0, 3), (False, False, 0, 2)
 ADVICE = [
     ([FINE] * 3, ""),
-    ([FINE, *[SKIPPED] * 3], "look at the backward pass of emb/kernel"),
+    ([FINE, *[SKIPPED] * 3], "only the gradient of emb/kernel was not finite, so look at its"),
+    (
+        [FINE, *[TWO_BAD] * 3],
+        "2 of 3 gradients were not finite, so look at the backward",
+    ),
+    ([FINE, *[ALL_BAD] * 3], "no gradient was finite, so look at the forward pass"),
+    # The first scale was too large, and the others are applied.
+    ([*[ALL_BAD] * 3, FINE], ""),
+    ([*[ALL_BAD] * 3, FINE, ALL_BAD], "look at the forward pass"),
     ([FINE, APPLIED], "use a dynamic one"),
     # The scale was too large once: every gradient overflows, and the forward pass is fine.
     ([FINE, FINE, (False, False, 0, 3)], ""),
@@ -141,6 +150,30 @@ ADVICE = [
 def test_what_to_do_next(rows, advice):
     assert advice in Summary.of(of_steps(*rows)).advice()
     assert bool(Summary.of(of_steps(*rows)).advice()) is bool(advice)
+
+
+SCALES = [
+    ([FINE, *[SKIPPED] * 2, *[FINE] * 7], [8.0, 4.0, 2.0, *[1.0] * 7], "stuck at its minimum, 1:"),
+    ([*[FINE] * 2, SKIPPED, *[FINE] * 7], [8.0] * 10, ""),
+    ([FINE, SKIPPED, *[FINE] * 8], [1.0, *[2.0**-80] * 9], "the loss scale is down to 8.27"),
+    ([FINE] * 3, [2.0**100, 2.0**100, 2.0**101], "grown to 2^101 without a skipped step, so"),
+    ([FINE] * 3, [1.0] * 3, ""),
+]
+
+
+@pytest.mark.parametrize(("rows", "scales", "advice"), SCALES)
+def test_what_the_scale_shows(rows, scales, advice):
+    found = Summary.of(of_steps(*rows, scales=scales)).advice()
+    assert advice in found
+    assert bool(found) is bool(advice)
+
+
+def test_no_advice_is_longer_than_a_line():
+    names = ["bert/encoder/layer_11/attention/self/query/kernel", "other", "third"]
+    for rows in ([SKIPPED], [ALL_BAD], [TWO_BAD], [(False, False, None, None)]):
+        run = of_steps(*rows * 3, scales=[1.0] * 3)
+        run.names = names
+        assert 0 < len(Summary.of(run).advice()) < 300
 
 
 def test_a_loss_that_is_not_finite_leads_to_the_forward_pass():

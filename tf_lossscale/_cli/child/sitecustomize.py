@@ -75,7 +75,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         self._installed = True
         if self._mode != "record":
             tf_lossscale.install(replace=self._mode == "replace")
-            if RECORD in os.environ:
+            if RECORD in os.environ and request.requested().path is not None:
                 _import_hook.subscribe(request.ListsChanges())
         # The search for this module is past the position of the finder that `install()` added.
         finders = list(sys.meta_path)

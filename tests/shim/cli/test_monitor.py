@@ -1,0 +1,125 @@
+"""`tf-lossscale run --monitor`: two lines about an unmodified script, and no file."""
+
+import json
+import os
+
+import pytest
+import tensorflow as tf
+from processes import run_python
+
+TF1 = tf.__version__.startswith("1.")
+SCRIPT = """
+import json
+import os
+import subprocess
+import sys
+
+import tensorflow.compat.v1 as tf
+from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
+
+with tf.Graph().as_default():
+    first = tf.get_variable("first", initializer=[1.0, 2.0], use_resource=True)
+    second = tf.get_variable("second", initializer=[1.0, 2.0], use_resource=True)
+    factor = tf.placeholder(tf.float32, [])
+    optimizer = LossScaleOptimizer(tf.train.GradientDescentOptimizer(0.5), FixedLossScaleManager(8))
+    loss = tf.reduce_sum(first * 3.0) + tf.reduce_sum(tf.sqrt(second * factor))
+    pairs = optimizer.compute_gradients(loss, [first, second])
+    gradients, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], 1.0)
+    step = optimizer.apply_gradients(list(zip(gradients, [first, second])))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for value in (1.0, 0.0, 0.0, 0.0):
+            session.run(step, {factor: value})
+print("done", flush=True)
+THEN
+"""
+
+
+def script(tmp_path, then=""):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT.replace("THEN", then))
+    return str(path)
+
+
+def run(*arguments):
+    return run_python("-m", "tf_lossscale._cli.main", "run", *arguments)
+
+
+def lines(done):
+    return [line for line in done.stderr.splitlines() if line.startswith("tf-lossscale: ")]
+
+
+SUMMARY = "tf-lossscale: 4 steps: 3 skipped (from step 1 on), first in second, loss scale 8."
+
+
+def test_two_lines_and_no_file(tmp_path):
+    path = script(tmp_path)
+    done = run("--monitor", path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    summary, advice = lines(done)
+    assert summary == SUMMARY
+    assert "only the gradient of second was not finite, so look at its backward pass" in advice
+    assert os.listdir(str(tmp_path)) == ["script.py"]
+
+
+def test_the_module_has_the_option_too(tmp_path):
+    done = run_python("-m", "tf_lossscale", "--monitor", script(tmp_path))
+    assert lines(done)[0] == SUMMARY
+
+
+def test_with_a_record_it_is_the_record_that_is_summed_up(tmp_path):
+    record = str(tmp_path / "record.jsonl")
+    done = run("--monitor", "--record", record, script(tmp_path))
+    assert lines(done)[-2].startswith(f"tf-lossscale: recorded 4 steps in {record}: 3 skipped")
+
+
+ENDINGS = {
+    "an error": ("raise ValueError('on purpose')", 1),
+    "os._exit": ("os._exit(5)", 5),
+    "SIGTERM": ("import signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -15),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_however_the_script_ends(tmp_path, name):
+    then, status = ENDINGS[name]
+    done = run("--monitor", script(tmp_path, then))
+    assert done.returncode == status
+    assert lines(done)[0] == SUMMARY
+
+
+def test_each_process_that_makes_steps_prints_its_own(tmp_path):
+    then = "if len(sys.argv) == 1: subprocess.call([sys.executable, __file__, 'child'])"
+    done = run("--monitor", script(tmp_path, then))
+    found = lines(done)
+    assert len(found) == 4
+    assert found[0].startswith("tf-lossscale: process ")
+    assert found[0].endswith(SUMMARY.replace("tf-lossscale: ", ""))
+    assert found[2] == SUMMARY
+
+
+@pytest.mark.parametrize("code", ["print(1)", "import tensorflow"])
+def test_a_script_without_steps(code):
+    done = run("--monitor", "-c", code)
+    assert done.returncode == 0
+    (line,) = lines(done)
+    assert line.startswith("tf-lossscale: no step was counted: ")
+
+
+def test_the_run_is_the_same(tmp_path):
+    then = "print(json.dumps([float(value) for value in session.run(first)]))"
+    source = SCRIPT.replace("THEN", "").replace(
+        "            session.run(step, {factor: value})",
+        "            session.run(step, {factor: value})\n        " + then,
+    )
+    path = tmp_path / "script.py"
+    path.write_text(source)
+    plain, monitored = (run(*options, str(path)) for options in ([], ["--monitor"]))
+    assert plain.stdout == monitored.stdout
+    assert len(json.loads(plain.stdout.splitlines()[0])) == 2
+
+
+def test_options_of_a_record_need_one():
+    done = run("--monitor", "--overwrite", "-c", "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--overwrite needs --record FILE" in done.stderr
