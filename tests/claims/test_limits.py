@@ -11,7 +11,7 @@ LIMITS = [
     ("migrate.md", "seconds and {:.0f} MB", Limits().size / 2**20),
     ("security.md", "at most {:.0f} MiB", ("_checkpoint.keras_files", "_FREE_BYTES", 2**20)),
     ("security.md", "or {} times its packed", ("_checkpoint.keras_files", "_LARGEST_RATIO", 1)),
-    ("monitoring.md", "grown past 2^{}", ("_monitoring.reporting", "_WITHOUT_EFFECT", None)),
+    ("monitoring.md", "grown past 2^{}", ("_records.advice", "WITHOUT_EFFECT", None)),
     ("cross-shard.md", "raised after {} seconds", ("_core.collectives", "_GRACE", 1)),
 ]
 WORDS = {10: "ten"}

@@ -137,11 +137,11 @@ def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
 def bad_gradients(gradients: Sequence[Sequence[Any]]) -> Tuple[Any, Any]:
     """Finds the variables that have a gradient with an infinity or a NaN; each may have several.
 
-    Returns the position of the first one, or the number of variables, an int64 tensor of shape
-    `[]`; and whether all variables have such a gradient, a bool tensor of shape `[]`.
+    Returns the position of the first one, or the number of variables; and how many they are: int64
+    tensors of shape `[]`.
     """
     flags = _bad_flags(gradients)
-    return first_true(flags, len(gradients)), tf1.reduce_all(flags)
+    return first_true(flags, len(gradients)), tf1.reduce_sum(tf.cast(flags, tf.int64))
 
 
 def first_true(flags: Any, count: int) -> Any:

@@ -120,6 +120,11 @@ def is_watched(optimizer: Any) -> bool:
     return bool(_of_all) or watcher_of(optimizer) is not None
 
 
+def _watchers(optimizer: Any) -> List[Watcher]:
+    own = watcher_of(optimizer)
+    return [*_of_all] if own is None else [*_of_all, own]
+
+
 def built_unwatched() -> Dict[Any, str]:
     """Returns names of classes with steps built before `watch_all`, by graph or by optimizer."""
     return dict(_unwatched)
@@ -128,7 +133,8 @@ def built_unwatched() -> Dict[Any, str]:
 @do_not_convert
 def report_loss(optimizer: Any, loss: Any) -> Any:
     """Reports a loss that is going to be scaled; returns the loss to scale in its place."""
-    if not _of_all:
+    watchers = _watchers(optimizer)
+    if not watchers:
         return loss
     if callable(loss):
 
@@ -137,8 +143,8 @@ def report_loss(optimizer: Any, loss: Any) -> Any:
             return report_loss(optimizer, loss())
 
         return reported
-    for each in _of_all:
-        each.loss(optimizer, loss)
+    for watcher in watchers:
+        watcher.loss(optimizer, loss)
     return loss
 
 
@@ -171,12 +177,12 @@ def watch_step(step: Step) -> Watch:
     """Begins a step, where `Watcher.begin` is called."""
     if not _of_all:
         _note_unwatched(step.optimizer)
-    watchers = [*_of_all, watcher_of(step.optimizer)]
-    if watchers == [None]:
+    watchers = _watchers(step.optimizer)
+    if not watchers:
         return Watch()
     step = with_unscaled(step)
-    begun = [each.begin(step) for each in watchers if each is not None]
-    return Watch([each for each in begun if each is not None])
+    begun = [watcher.begin(step) for watcher in watchers]
+    return Watch([watched for watched in begun if watched is not None])
 
 
 @do_not_convert

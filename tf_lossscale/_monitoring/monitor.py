@@ -4,7 +4,7 @@ import operator
 from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
-from tf_lossscale._monitoring.reporting import MonitorHook, Warner, make_callback
+from tf_lossscale._monitoring.reporting import MonitorHook, Warner, advice_on, make_callback
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, has_minimum
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_session
@@ -133,6 +133,17 @@ class Monitor:
     def last_step_skipped(self) -> bool:
         """Whether the last step was skipped."""
         return self._read().in_a_row > 0
+
+    @property
+    def advice(self) -> str:
+        """One line on what to look at next: the forward pass, or the backward pass of one variable.
+
+        It says so if the last step was skipped or the loss scale is at its minimum; and if the loss
+        scale has no effect: no loss was scaled through the optimizer, or the scale has grown past
+        2^100. Otherwise, it is empty.
+        """
+        reading = self._read()
+        return advice_on(reading, has_minimum(self._optimizer), self._counter.scales_loss)
 
     def after_step(self, session: Optional[Any] = None) -> Optional[StepCounts]:
         """Reads the counts in every `every`-th call, for training loops of your own.

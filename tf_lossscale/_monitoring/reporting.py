@@ -8,15 +8,14 @@ import warnings
 import weakref
 from typing import Any, Callable, Dict, Optional
 
+from tf_lossscale._core.steps import watcher_of
 from tf_lossscale._monitoring.explanation import Explanation
-from tf_lossscale._monitoring.watcher import Reading, name_of
+from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of, scales_losses
+from tf_lossscale._records import advice
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.keras import keras_family
+from tf_lossscale._versions.keras import computes_in_mixed_float16, keras_family
 
 _Read = Callable[..., Optional[Reading]]  # of a Session, if one is passed; None without a step
-
-_MINIMUM = 1.0
-_WITHOUT_EFFECT = 2.0**100  # a loss scale that no scaled gradient of float16 survives
 
 
 class Warner:
@@ -25,7 +24,7 @@ class Warner:
     def __init__(self, after_skips: Optional[int], at_minimum: bool) -> None:
         self._after_skips = after_skips
         self._at_minimum = at_minimum
-        self._last = Reading(0, 0, 0, 0, None, 0, _MINIMUM)
+        self._last = Reading(0, 0, 0, 0, None, 0, 0, advice.MINIMUM)
 
     def see(self, reading: Reading) -> None:
         """Warns if there is a reason to that the last reading did not show."""
@@ -57,34 +56,44 @@ class Warner:
         )
 
     def _is_at_minimum(self, reading: Reading) -> bool:
-        return self._at_minimum and reading.scale <= _MINIMUM and reading.skipped > 0
+        return self._at_minimum and reading.scale <= advice.MINIMUM and reading.skipped > 0
 
     def _of_no_effect(self, reading: Reading) -> str:
-        has_grown = self._last.scale <= _WITHOUT_EFFECT < reading.scale
+        has_grown = self._last.scale <= advice.WITHOUT_EFFECT < reading.scale
         # A skipped step shows that the scale does reach the gradients.
         if not has_grown or reading.skipped > self._last.skipped:
             return ""
-        return (
-            f"The loss scale has grown to 2^{math.log2(reading.scale):.0f} without a skipped step, "
-            "so scaling has no effect: float16 gradients of a loss that is scaled like this would "
-            "not be finite. Either the loss is not scaled before its gradients are computed, or "
-            "the model computes in float32 and needs no loss scale."
-        )
+        return _as_sentence(advice.without_effect(reading.scale))
 
 
 def _cause(reading: Reading) -> str:
+    """Returns sentences about the last skipped step, and what to look at next."""
     if reading.bad is None:
         return (
             "All gradients were finite before the inner optimizer transformed them, in the last "
             "skipped step."
         )
-    if reading.all_bad:
-        return (
-            f"None of the {reading.all_bad} variables had a finite gradient in the last "
-            "skipped step, so the cause is not one variable: look for an infinity or a NaN in the "
-            "loss, or in what it is computed from."
-        )
-    return f"First variable with a non-finite gradient in the last skipped step: {reading.bad}."
+    return (
+        f"First variable with a non-finite gradient in the last skipped step: {reading.bad}. "
+        + _as_sentence(advice.of_gradients(reading.bad, reading.bad_count, reading.variables))
+    )
+
+
+def _as_sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def advice_on(reading: Reading, has_minimum: bool, scales_loss: bool) -> str:
+    """Returns one line on what to look at next; nothing if there is no reason to."""
+    is_at_minimum = has_minimum and reading.scale <= advice.MINIMUM and reading.skipped > 0
+    if reading.in_a_row or is_at_minimum:
+        start = f"{advice.of_minimum(reading.scale)}: " if is_at_minimum else ""
+        if reading.bad is None:
+            return f"{start}the inner optimizer made finite gradients infinite or NaN"
+        return start + advice.of_gradients(reading.bad, reading.bad_count, reading.variables)
+    if advice.WITHOUT_EFFECT < reading.scale < math.inf:
+        return advice.without_effect(reading.scale)
+    return "" if scales_loss else advice.SCALES_NO_LOSS
 
 
 class _ScalarWriter:
@@ -187,6 +196,12 @@ class _Callback(_Regular):
     model: Any  # which Keras sets
     explanation: Optional[Explanation] = None
 
+    def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
+        """Warns if the model computes in float16 and its optimizer does not scale the loss."""
+        optimizer = getattr(self.model, "optimizer", None)
+        if computes_in_mixed_float16(self.model) and not scales_losses(optimizer):
+            warnings.warn(f"{advice.MIXED_FLOAT16}.", RuntimeWarning, stacklevel=2)
+
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         is_explained = self.explanation is not None and self.explanation.has_looked
         if is_explained or self._is_due():
@@ -200,14 +215,23 @@ class _Callback(_Regular):
             logs["skipped_steps"] = reading.skipped
 
     def on_train_end(self, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Reads the counts for the last time; warns if no step was counted."""
-        if self._count and self._report() is None:
-            warnings.warn(
+        """Reads the counts for the last time; warns if no step was counted, or no loss scaled."""
+        if not self._count:
+            return
+        message = ""
+        if self._report() is None:
+            message = (
                 "The Monitor has counted no step of this fit(). Create it before the first fit(), "
-                "with the optimizer that the model trains with: model.optimizer.",
-                RuntimeWarning,
-                stacklevel=2,
+                "with the optimizer that the model trains with: model.optimizer."
             )
+        elif computes_in_mixed_float16(self.model) and not self._scales_loss():
+            message = _as_sentence(f"the model computes in float16, but {advice.SCALES_NO_LOSS}")
+        if message:
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+    def _scales_loss(self) -> bool:
+        counter = watcher_of(self._optimizer)
+        return not isinstance(counter, StepCounter) or counter.scales_loss
 
     def _report(self) -> Optional[Reading]:
         reading = self._read()

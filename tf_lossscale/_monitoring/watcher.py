@@ -9,25 +9,49 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._keras.wrapper import LossScaleWrapper
+from tf_lossscale._records import advice
 from tf_lossscale._v1.contrib import LossScaleOptimizer
 from tf_lossscale._v1.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_eager_mode, in_xla_context, outermost_graph
+from tf_lossscale._versions.keras import keras_family, mixed_float16_is_on
 from tf_lossscale._versions.watching import RawVariable, unnoticed, variable_name
+
+_OURS = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, LossScaleWrapper)
+_INNER = ("inner_optimizer", "_inner_optimizer", "_optimizer", "_opt", "optimizer")
+"""The attributes by which optimizers refer to the one that they wrap."""
+
+
+def scales_losses(optimizer: Any) -> bool:
+    """Returns whether an optimizer, or one that it wraps, is a loss-scale optimizer of any kind."""
+    for _ in range(len(_INNER)):
+        if any(is_our(cls, optimizer) for cls in _OURS) or loss_scale_class(optimizer):
+            return True
+        attributes = getattr(optimizer, "__dict__", {})
+        inner = next((attributes[name] for name in _INNER if name in attributes), None)
+        if inner is None:
+            return False
+        optimizer = inner
+    return False
 
 
 def check(optimizer: Any) -> None:
     """Raises TypeError if an optimizer is not ours, ValueError if it skips no step."""
-    ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, LossScaleWrapper)
-    if not any(is_our(cls, optimizer) for cls in ours):
+    if not any(is_our(cls, optimizer) for cls in _OURS):
         name = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
         if loss_scale_class(optimizer):
             raise TypeError(
                 f"Monitor counts the steps of tf_lossscale's optimizers, but {name} is "
                 "TensorFlow's or Keras's own class. Create the optimizer under the same path of "
                 "tf_lossscale (such as tfls.keras.mixed_precision.LossScaleOptimizer), or run the "
-                "program with `tf-lossscale run --replace`."
+                "program with `tf-lossscale run --replace`; `tf-lossscale run --monitor` counts "
+                "the steps of all classes."
+            )
+        if keras_family(optimizer) and not scales_losses(optimizer) and mixed_float16_is_on():
+            raise TypeError(
+                f"Monitor takes a loss-scale optimizer of tf_lossscale, but got: {name}. "
+                f"{advice.MIXED_FLOAT16}."
             )
         raise TypeError(
             f"Monitor takes a loss-scale optimizer of tf_lossscale, but got: {name}. Pass the "
@@ -73,7 +97,7 @@ def has_minimum(optimizer: Any) -> bool:
 
 
 _SCOPE = "tf_lossscale_monitor/"
-_SIZE = 7
+_SIZE = 8
 _NONE = -1
 
 
@@ -85,7 +109,8 @@ class Reading(NamedTuple):
     in_a_row: int
     longest: int  # the most skipped steps in a row
     bad: Optional[str]  # the first variable with a non-finite gradient in the last skipped step
-    all_bad: int  # the number of its variables, if none of several had a finite gradient; else 0
+    bad_count: int  # how many variables had one in that step, and how many variables it has
+    variables: int
     scale: float
 
 
@@ -94,15 +119,22 @@ class StepCounter(Watcher):
 
     A finite step only increments the variable. It holds the number of steps, of skipped steps, of
     steps up to the last skipped one, of skipped steps in a row then, the most of them, the number
-    of the first bad variable, and `Reading.all_bad`.
+    of the first bad variable, and of `Reading` `bad_count` and `variables`.
+
+    Attributes:
+      counters: by graph, None for eager mode: the variable, and the loss scale to read with it.
+      scales_loss: whether a loss was scaled through the optimizer.
     """
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = weakref.ref(optimizer)
-        # By graph, None for eager mode: the variable, and the loss scale to read along with it.
         self.counters: Dict[Any, Tuple[RawVariable, Any]] = {}
+        self.scales_loss = False
         self._names: List[str] = []
         self._first: Dict[Tuple[str, ...], int] = {}
+
+    def loss(self, optimizer: Any, loss: Any) -> None:
+        self.scales_loss = True
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
         if step.is_unconditional:
@@ -133,7 +165,8 @@ class StepCounter(Watcher):
     def read(self, session: Optional[Any]) -> Reading:
         """Reads the counters of the graph of a Session, or of eager mode."""
         variable, scale = self.counters[None if session is None else session.graph]
-        steps, skipped, last, in_a_row, longest, bad, all_bad = map(int, variable.value(session))
+        values = [int(value) for value in variable.value(session)]
+        steps, skipped, last, in_a_row, longest, bad, bad_count, variables = values
         if session is None:
             with in_eager_mode():
                 scale = float(_current_scale(self._optimizer()))
@@ -141,7 +174,7 @@ class StepCounter(Watcher):
             scale = float(session.run(scale))
         in_a_row = in_a_row if skipped and last == steps else 0
         name = self._names[bad] if skipped and bad > _NONE else None
-        return Reading(steps, skipped, in_a_row, longest, name, all_bad, scale)
+        return Reading(steps, skipped, in_a_row, longest, name, bad_count, variables, scale)
 
 
 @dataclasses.dataclass
@@ -156,21 +189,21 @@ class _CountedStep(WatchedStep):
         first = self._counter.number_of(self._step.variables)
         with unnoticed(_SCOPE), tf1.control_dependencies(self._ready):
             number = len(self._step.tested)
-            count, zero, one, none = [tf.constant(n, tf.int64) for n in (number, 0, 1, _NONE)]
-            position, are_all = bad_gradients(self._step.tested)
+            count, one, none = [tf.constant(n, tf.int64) for n in (number, 1, _NONE)]
+            position, bad_count = bad_gradients(self._step.tested)
             if self._step.unscaled is not None:
                 # Clipping by the global norm makes all gradients NaN if one is not finite.
-                before, are_all_before = bad_gradients(self._step.unscaled)
+                before, count_before = bad_gradients(self._step.unscaled)
                 is_known = tf.less(before, count)
                 position = where(is_known, before, position)
-                are_all = where(is_known, are_all_before, are_all)
+                bad_count = where(is_known, count_before, bad_count)
             bad = where(tf.less(position, count), position + first, none)
-            all_bad = where(are_all, count, zero) if number > 1 else zero
             before = self._variable.read()
-            steps, skipped, last, in_a_row, longest, _, _ = tf.unstack(before)
+            steps, skipped, last, in_a_row, longest, *_ = tf.unstack(before)
             in_a_row = where(tf.equal(last, steps), in_a_row + one, one)
             longest = where(in_a_row > longest, in_a_row, longest)
-            after = tf.stack([steps, skipped + one, steps + one, in_a_row, longest, bad, all_bad])
+            counts = [steps, skipped + one, steps + one, in_a_row, longest, bad, bad_count, count]
+            after = tf.stack(counts)
             # Not assigned: another thread may count a step meanwhile.
             return self._variable.assign_add(after - before)
 

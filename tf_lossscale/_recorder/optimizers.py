@@ -246,6 +246,11 @@ class Steps:
         """Notes that a step ended with an error; it may have updated the scale."""
         self._after_errors.add(self.count)
 
+    def note_unscaled_loss(self, file: RecordFile) -> None:
+        """Notes that no loss was scaled through the optimizer, if its steps are in this file."""
+        if self._number is not None and self._file is file:
+            file.summaries[self._number].scales_no_loss = True
+
     def _leave_out(self, count: int) -> None:
         self.count += count  # the next step shows that some are missing
 

@@ -44,6 +44,7 @@ class Recorder(Watcher):
         self.disturber = None if file.disturbed is None else Disturber(file.disturbed)
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
+        self._scaling: MutableSet[Any] = weakref.WeakSet()  # through which a loss was scaled
         disturb = None if self.disturber is None else self.disturber.before_run
         self.reader = Reader(file, self._before_run, disturb)
         for steps in list(Steps.known):
@@ -55,6 +56,7 @@ class Recorder(Watcher):
         self._unwatch = watch_all(self)
 
     def loss(self, optimizer: Any, loss: Any) -> None:
+        self._scaling.add(optimizer)
         if self.disturber is not None:
             self.disturber.before_loss(optimizer)
         self._losses.setdefault(optimizer, Losses()).note(optimizer, loss)
@@ -128,11 +130,14 @@ class Recorder(Watcher):
         raise RecordingError(f"{what} cannot be recorded{reason}. {how}" if advice else what)
 
     def close(self) -> None:
+        """Adds the last steps to the record, and what is missing in it to its complaints."""
         if self.disturber is not None:
             self.disturber.close()
-        """Adds the last steps to the record, and what is missing in it to its complaints."""
         self._unwatch()
         self.reader.close()
+        for optimizer, recorded in list(STEPS.items()):
+            if optimizer not in self._scaling:
+                recorded.note_unscaled_loss(self._file)
         for owner, (cls, before) in list(self._earlier.items()):
             steps = STEPS.get(owner)
             if steps is not None and steps.count:

@@ -10,6 +10,7 @@ import warnings
 from typing import Any, Dict, List, NoReturn, Optional
 
 from tf_lossscale import _import_hook
+from tf_lossscale._records import advice
 from tf_lossscale._records.destination import Destination, RecordingError
 from tf_lossscale._records.format import Disturbance
 from tf_lossscale._records.writing import RecordFile, StepTally, notify
@@ -137,6 +138,10 @@ class _Recording(_import_hook.Subscriber):
         if not (complaints or self.file.steps or self.file.may_be_empty):
             has_tensorflow = _import_hook.is_loaded("tensorflow")
             complaints.append(self.file.without_steps(has_tensorflow))
+            if self._recorder is not None:
+                from tf_lossscale._versions.keras import mixed_float16_is_on
+
+                complaints += [f"{advice.MIXED_FLOAT16}."] if mixed_float16_is_on() else []
         return complaints if self.file.is_of_this_process else []
 
 

@@ -177,3 +177,34 @@ def policy_of_layer(layer: Any) -> Any:
     """Returns the dtype policy of a Keras layer, private in 1.15; None for other objects."""
     policy = getattr(layer, "dtype_policy", None)
     return getattr(layer, "_dtype_policy", None) if policy is None else policy
+
+
+def mixed_float16_is_on() -> bool:
+    """Returns whether the global policy of a Keras that is loaded computes in float16."""
+    for family in loaded_families():
+        namespace = family.keras.mixed_precision
+        if not hasattr(namespace, "global_policy"):  # before TensorFlow 2.4
+            namespace = getattr(namespace, "experimental", None)
+        policy = namespace and namespace.global_policy()
+        is_mixed = getattr(policy, "compute_dtype", None) == "float16"
+        if is_mixed and getattr(policy, "variable_dtype", None) == "float32":
+            return True
+    return False
+
+
+def computes_in_mixed_float16(model: Any) -> bool:
+    """Returns whether a layer of a Keras model computes in float16 with weights in float32."""
+    return any(
+        getattr(policy_of_layer(layer), "compute_dtype", None) == "float16"
+        and getattr(policy_of_layer(layer), "variable_dtype", None) == "float32"
+        for layer in _layers_of(model)
+    )
+
+
+def _layers_of(model: Any) -> List[Any]:
+    if hasattr(model, "_flatten_layers"):  # all but early versions of Keras 2
+        return list(model._flatten_layers())
+    found = [model]
+    for layer in getattr(model, "layers", ()):
+        found += _layers_of(layer)
+    return found

@@ -106,6 +106,48 @@ def test_a_script_without_steps(code):
     assert line.startswith("tf-lossscale: no step was counted: ")
 
 
+LOOP = """
+import numpy as np
+import tensorflow as tf
+
+if tf.__version__.startswith("1."):
+    tf.compat.v1.enable_v2_behavior()
+keras, namespace = tf.keras, tf.keras.mixed_precision
+is_final = hasattr(namespace, "set_global_policy")
+(namespace.set_global_policy if is_final else namespace.experimental.set_policy)("mixed_float16")
+model = keras.Sequential([keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.optimizers.SGD(0.1)
+WRAP
+x = np.ones((4, 3), "float32")
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x) ** 2)
+        scaled = SCALED
+    gradients = tape.gradient(scaled, model.trainable_variables)
+    optimizer.apply_gradients(list(zip(gradients, model.trainable_variables)))
+"""
+WRAP = """
+import tf_lossscale as tfls
+optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(optimizer)
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrap", "scaled", "expected"),
+    [
+        ("", "loss", "mixed_float16 is on and nothing scales the loss"),
+        (WRAP, "loss", "no loss was scaled through the optimizer"),
+        (WRAP, "optimizer.get_scaled_loss(loss)", "nothing points to a problem"),
+    ],
+)
+def test_losses_that_are_not_scaled(tmp_path, wrap, scaled, expected):
+    path = tmp_path / "script.py"
+    path.write_text(LOOP.replace("WRAP", wrap).replace("SCALED", scaled))
+    done = run("--monitor", str(path))
+    assert done.returncode == 0, done.stderr
+    assert lines(done)[-1].startswith(f"tf-lossscale: {expected}")
+
+
 def test_the_run_is_the_same(tmp_path):
     then = "print(json.dumps([float(value) for value in session.run(first)]))"
     source = SCRIPT.replace("THEN", "").replace(

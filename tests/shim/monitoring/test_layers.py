@@ -1,12 +1,11 @@
 """`find_nonfinite_layer` names the first layer whose output is not finite, and changes nothing."""
 
-import contextlib
-
 import numpy as np
 import pytest
 import recorded
 import support
 import tensorflow as tf
+import watched
 
 import tf_lossscale as tfls
 from tf_lossscale._versions.layers import base_layers
@@ -31,22 +30,6 @@ def keras(request):
     kind.keras.backend.clear_session()
     after = [vars(cls)["__call__"] for cls in base_layers(kind.keras.layers.Dense(1))]
     assert after == assert_unhooked
-
-
-@contextlib.contextmanager
-def mixed_float16(keras):
-    """Sets the policy; yields the arguments that layers need in TensorFlow 1.15, which has none."""
-    namespace = keras.mixed_precision
-    if support.IS_TF1:
-        yield {"dtype": namespace.experimental.Policy("mixed_float16")}
-        return
-    is_final = hasattr(namespace, "set_global_policy")
-    set_policy = namespace.set_global_policy if is_final else namespace.experimental.set_policy
-    set_policy("mixed_float16")
-    try:
-        yield {}
-    finally:
-        set_policy("float32")
 
 
 def dense(keras, units, name, value=1.0, **arguments):
@@ -163,7 +146,7 @@ def test_inputs_that_are_not_finite(keras):
 
 
 def test_float16_overflows(keras):
-    with mixed_float16(keras) as arguments:
+    with watched.mixed_float16(keras) as arguments:
         units = {"first": 3, "last": 1}
         layers = [dense(keras, units[name], name, 300.0, **arguments) for name in units]
         model = keras.Sequential(layers)
@@ -174,7 +157,7 @@ def test_float16_overflows(keras):
 
 
 def test_large_inputs_that_float16_does_not_hold(keras):
-    with mixed_float16(keras) as arguments:
+    with watched.mixed_float16(keras) as arguments:
         model = keras.Sequential([dense(keras, 1, "only", **arguments)])
         found = find(model, X * 1e5)
     assert (found.name, found.largest_input) == ("only", np.float32(1e5))

@@ -137,8 +137,66 @@ def test_gradients_none_of_which_are_finite_are_not_blamed_on_one_variable():
     step(INF, INF, INF)
     step(INF, INF, INF)
     (message,) = steps.warnings()
-    assert "None of the 3 variables had a finite gradient" in message
+    assert "No gradient was finite, so look at the forward pass" in message
     assert steps.monitor.first_bad == "weight"
+    assert steps.monitor.advice.startswith("no gradient was finite, so look at the forward pass")
+    step(1.0, INF, 1.0)
+    assert steps.monitor.advice.startswith("only the gradient of Variable was not finite, so look")
+    step(INF, INF, 1.0)
+    assert steps.monitor.advice.startswith("2 of 3 gradients were not finite, so look at the")
+
+
+def test_what_the_advice_says_of_the_scale():
+    steps = Steps(2.0, warn_at_minimum=False)
+    steps.run([0])
+    assert steps.monitor.advice.startswith("no loss was scaled through the optimizer")
+    steps.optimizer.compute_gradients(lambda: steps.weight * 1.0, [steps.weight])
+    assert steps.monitor.advice == ""
+    steps.run([1, 1, 1])
+    expected = "the loss scale is stuck at its minimum, 1: look at the backward pass of weight"
+    assert steps.monitor.advice.startswith(expected)
+    large = Steps(2.0**101)
+    large.run([0])
+    with pytest.warns(RuntimeWarning, match="either the loss is not"):
+        advice = large.monitor.advice
+    assert advice.startswith("the loss scale has grown to 2^102 without a skipped step")
+
+
+FAMILIES = [(family, "graph") for family in watched.TF1_FAMILIES]
+for family_of_any in [*watched.TF1_FAMILIES, *watched.KERAS_KINDS]:
+    FAMILIES += [(family_of_any, mode) for mode in ("eager", "function")]
+
+
+@pytest.mark.parametrize(("family", "mode"), FAMILIES)
+def test_each_family_notes_that_a_loss_is_scaled(family, mode):
+    with support.graph() if mode == "graph" else support.eager() as session:
+        if family in watched.TF1_FAMILIES:
+            weight = tf1.get_variable("w", initializer=[1.0], use_resource=True)
+            optimizer = watched.TF1_FAMILIES[family]()
+        else:
+            kind = watched.KERAS_KINDS[family]
+            weight = recorded.make_variable(kind, np.ones([1], "float32"), "weight")
+            optimizer = watched.keras(kind)
+        monitor = tfls.monitoring.Monitor(optimizer)
+        if hasattr(optimizer, "build"):
+            optimizer.build([weight])
+
+        def loss():
+            return tf.reduce_sum(tf.convert_to_tensor(weight) * 1.0)
+
+        if mode == "graph":
+            operation = optimizer.minimize(loss(), var_list=[weight])
+            session.run(tf1.global_variables_initializer())
+            session.run(operation)
+        else:
+
+            def minimize():
+                optimizer.minimize(loss, var_list=[weight])
+
+            (tf.function(minimize) if mode == "function" else minimize)()
+        assert monitor.counts(session) == (1, 0, 0)
+        if mode != "graph":
+            assert monitor.advice == ""
 
 
 def test_a_scale_that_begins_at_its_minimum_is_fine():
@@ -342,6 +400,65 @@ def test_a_fit_that_is_not_counted_is_noticed():
 
     with pytest.warns(RuntimeWarning, match="counted no step"):
         watched.fit(callbacks, epochs=1)
+
+
+class Mixed:
+    """A model that computes in float16, its own `train_step`, and what `fit` warns of."""
+
+    def __init__(self, kind, scaled):
+        keras = kind.keras
+
+        class Model(keras.Model):
+            def __init__(self):
+                super().__init__()
+                policy = getattr(keras.mixed_precision, "Policy", None)
+                policy = policy or keras.mixed_precision.experimental.Policy
+                self.last = keras.layers.Dense(1, dtype=policy("mixed_float16"))
+
+            def call(self, values):
+                return self.last(values)
+
+            def train_step(self, data):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(tf.cast(self(tf.cast(data[0], tf.float32)), tf.float32))
+                    scaled_loss = self.optimizer.get_scaled_loss(loss) if scaled else loss
+                variables = self.trainable_variables
+                gradients = tape.gradient(scaled_loss, variables)
+                if scaled:
+                    gradients = self.optimizer.get_unscaled_gradients(gradients)
+                self.optimizer.apply_gradients(list(zip(gradients, variables)))
+                return {"loss": loss}
+
+        self.model = Model()
+
+    def fit(self, optimizer, monitored):
+        self.model.compile(optimizer, "mse")
+        callback = tfls.monitoring.Monitor(monitored).keras_callback()
+        x, y = np.ones((2, 3), "float32"), np.ones((2, 1), "float32")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.model.fit(x, y, verbose=0, callbacks=[callback])
+        messages = [str(each.message) for each in caught if each.category is RuntimeWarning]
+        return [message for message in messages if "loss" in message]
+
+
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="train_step is of TensorFlow 2.2 and later")
+@pytest.mark.parametrize("kind", watched.KERAS_KINDS.values(), ids=lambda kind: kind.name)
+def test_float16_without_a_scaled_loss(kind):
+    (message,) = Mixed(kind, scaled=False).fit(kind.optimizers.SGD(0.1), watched.keras(kind))
+    assert message.startswith("mixed_float16 is on and nothing scales the loss, so small")
+    optimizer = watched.keras(kind)
+    (message,) = Mixed(kind, scaled=False).fit(optimizer, optimizer)
+    assert message.startswith("The model computes in float16, but no loss was scaled through the")
+    optimizer = watched.keras(kind)
+    assert Mixed(kind, scaled=True).fit(optimizer, optimizer) == []
+
+
+def test_an_optimizer_that_does_not_scale_under_mixed_float16():
+    # TensorFlow 1.15 has no such policy for all layers by default.
+    words = "takes a loss-scale opt" if support.IS_TF1 else "mixed_float16 is on and nothing scales"
+    with watched.mixed_float16(KIND.keras), pytest.raises(TypeError, match=words):
+        tfls.monitoring.Monitor(KIND.optimizers.SGD())
 
 
 def test_graph_mode_keras():

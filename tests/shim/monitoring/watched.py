@@ -1,5 +1,7 @@
 """Our optimizers that are monitored, and a model that is trained with one."""
 
+import contextlib
+
 import numpy as np
 import recorded
 import support
@@ -50,3 +52,19 @@ def fit(callbacks, epochs=2, kind=KIND):
     arguments = {"batch_size": 1, "epochs": epochs, "shuffle": False, "verbose": 0}
     history = made.fit(x, np.zeros((4, 1), "float32"), callbacks=callbacks(optimizer), **arguments)
     return history.history, made.get_weights(), optimizer
+
+
+@contextlib.contextmanager
+def mixed_float16(keras):
+    """Sets the policy; yields the arguments that layers need in TensorFlow 1.15, which has none."""
+    namespace = keras.mixed_precision
+    if support.IS_TF1:
+        yield {"dtype": namespace.experimental.Policy("mixed_float16")}
+        return
+    is_final = hasattr(namespace, "set_global_policy")
+    set_policy = namespace.set_global_policy if is_final else namespace.experimental.set_policy
+    set_policy("mixed_float16")
+    try:
+        yield {}
+    finally:
+        set_policy("float32")
