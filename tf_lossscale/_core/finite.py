@@ -8,7 +8,7 @@ branch that other steps do not run. Where sums are slower, the elements are test
 on CPUs, and small gradients in a `tf.function`. XLA can compile all.
 """
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
@@ -133,15 +133,22 @@ def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
     return by_rank.get(rank)
 
 
-@do_not_convert
-def bad_gradients(gradients: Sequence[Sequence[Any]]) -> Tuple[Any, Any]:
-    """Finds the variables that have a gradient with an infinity or a NaN; each may have several.
+class BadGradients(NamedTuple):
+    """Which variables have a gradient with an infinity or a NaN: int64 tensors of shape `[]`."""
 
-    Returns the position of the first one, or the number of variables; and how many they are: int64
-    tensors of shape `[]`.
-    """
+    first: Any  # the position of the first one, or the number of variables
+    last: Any  # that of the last one, or -1
+    count: Any
+
+
+@do_not_convert
+def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
+    """Finds the variables that have a gradient with an infinity or a NaN; each may have several."""
     flags = _bad_flags(gradients)
-    return first_true(flags, len(gradients)), tf1.reduce_sum(tf.cast(flags, tf.int64))
+    number = len(gradients)
+    from_end = first_true(tf.reverse(flags, [0]), number)
+    last = tf.constant(number - 1, tf.int64) - from_end
+    return BadGradients(first_true(flags, number), last, tf1.reduce_sum(tf.cast(flags, tf.int64)))
 
 
 def first_true(flags: Any, count: int) -> Any:

@@ -134,6 +134,31 @@ def operations_of(gradients: Iterable[Any]) -> List[Any]:
     return found
 
 
+def before_factors(gradient: Any) -> Any:
+    """Returns what a gradient was in a graph before numbers multiplied or divided it.
+
+    `tf.clip_by_global_norm` multiplies all gradients by NaN if the norm is not finite. Where the
+    program clips before the gradients are unscaled, as before `apply` of Keras 3, or unscales them
+    itself, this shows which one it was. In eager mode, it is the gradient.
+    """
+    if isinstance(gradient, tf.IndexedSlices):
+        values = before_factors(gradient.values)
+        if values is gradient.values:
+            return gradient
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    while not tf.executing_eagerly() and hasattr(gradient, "op"):
+        operation = gradient.op
+        tensors = list(operation.inputs)
+        has_number = len(tensors) == 2 and tensors[1].shape.rank == 0
+        is_product = operation.type in ("Mul", "RealDiv") and has_number
+        if not is_product and operation.type not in ("Identity", "Cast"):
+            break
+        if not tensors[0].dtype.is_floating:
+            break
+        gradient = tensors[0]
+    return gradient
+
+
 def ancestors(operations: Iterable[Any]) -> Set[Any]:
     """Returns operations and all that they depend on."""
     found: Set[Any] = set()

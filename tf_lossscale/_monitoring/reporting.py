@@ -24,7 +24,7 @@ class Warner:
     def __init__(self, after_skips: Optional[int], at_minimum: bool) -> None:
         self._after_skips = after_skips
         self._at_minimum = at_minimum
-        self._last = Reading(0, 0, 0, 0, None, 0, 0, advice.MINIMUM)
+        self._last = Reading(0, 0, 0, 0, None, None, 0, 0, advice.MINIMUM)
 
     def see(self, reading: Reading) -> None:
         """Warns if there is a reason to that the last reading did not show."""
@@ -75,8 +75,13 @@ def _cause(reading: Reading) -> str:
         )
     return (
         f"First variable with a non-finite gradient in the last skipped step: {reading.bad}. "
-        + _as_sentence(advice.of_gradients(reading.bad, reading.bad_count, reading.variables))
+        + _as_sentence(_of_gradients(reading))
     )
+
+
+def _of_gradients(reading: Reading) -> str:
+    first, count, variables = str(reading.bad), reading.bad_count, reading.variables
+    return advice.of_gradients(first, count, variables, reading.last_bad)
 
 
 def _as_sentence(words: str) -> str:
@@ -90,7 +95,7 @@ def advice_on(reading: Reading, has_minimum: bool, scales_loss: bool) -> str:
         start = f"{advice.of_minimum(reading.scale)}: " if is_at_minimum else ""
         if reading.bad is None:
             return f"{start}the inner optimizer made finite gradients infinite or NaN"
-        return start + advice.of_gradients(reading.bad, reading.bad_count, reading.variables)
+        return start + _of_gradients(reading)
     if advice.WITHOUT_EFFECT < reading.scale < math.inf:
         return advice.without_effect(reading.scale)
     return "" if scales_loss else advice.SCALES_NO_LOSS

@@ -4,10 +4,11 @@ import dataclasses
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._core.finite import bad_gradients
+from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
+from tf_lossscale._core.unscaled import before_factors
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
 from tf_lossscale._v1.contrib import LossScaleOptimizer
@@ -97,7 +98,7 @@ def has_minimum(optimizer: Any) -> bool:
 
 
 _SCOPE = "tf_lossscale_monitor/"
-_SIZE = 8
+_SIZE = 9
 _NONE = -1
 
 
@@ -109,6 +110,7 @@ class Reading(NamedTuple):
     in_a_row: int
     longest: int  # the most skipped steps in a row
     bad: Optional[str]  # the first variable with a non-finite gradient in the last skipped step
+    last_bad: Optional[str]  # the last such variable, to which the backward pass comes first
     bad_count: int  # how many variables had one in that step, and how many variables it has
     variables: int
     scale: float
@@ -119,7 +121,7 @@ class StepCounter(Watcher):
 
     A finite step only increments the variable. It holds the number of steps, of skipped steps, of
     steps up to the last skipped one, of skipped steps in a row then, the most of them, the number
-    of the first bad variable, and of `Reading` `bad_count` and `variables`.
+    of the first bad variable and of the last one, and of `Reading` `bad_count` and `variables`.
 
     Attributes:
       counters: by graph, None for eager mode: the variable, and the loss scale to read with it.
@@ -166,15 +168,19 @@ class StepCounter(Watcher):
         """Reads the counters of the graph of a Session, or of eager mode."""
         variable, scale = self.counters[None if session is None else session.graph]
         values = [int(value) for value in variable.value(session)]
-        steps, skipped, last, in_a_row, longest, bad, bad_count, variables = values
+        steps, skipped, last, in_a_row, longest, first_bad, last_bad, *counts = values
         if session is None:
             with in_eager_mode():
                 scale = float(_current_scale(self._optimizer()))
         else:
             scale = float(session.run(scale))
         in_a_row = in_a_row if skipped and last == steps else 0
-        name = self._names[bad] if skipped and bad > _NONE else None
-        return Reading(steps, skipped, in_a_row, longest, name, bad_count, variables, scale)
+        first, final = (self._name_of(bad) if skipped else None for bad in (first_bad, last_bad))
+        bad_count, variables = counts
+        return Reading(steps, skipped, in_a_row, longest, first, final, bad_count, variables, scale)
+
+    def _name_of(self, number: int) -> Optional[str]:
+        return None if number == _NONE else self._names[number]
 
 
 @dataclasses.dataclass
@@ -186,24 +192,21 @@ class _CountedStep(WatchedStep):
 
     def skipped(self) -> Any:
         """Counts a skipped step, before `finished` counts it as a step."""
-        first = self._counter.number_of(self._step.variables)
+        offset = self._counter.number_of(self._step.variables)
         with unnoticed(_SCOPE), tf1.control_dependencies(self._ready):
             number = len(self._step.tested)
-            count, one, none = [tf.constant(n, tf.int64) for n in (number, 1, _NONE)]
-            position, bad_count = bad_gradients(self._step.tested)
-            if self._step.unscaled is not None:
-                # Clipping by the global norm makes all gradients NaN if one is not finite.
-                before, count_before = bad_gradients(self._step.unscaled)
-                is_known = tf.less(before, count)
-                position = where(is_known, before, position)
-                bad_count = where(is_known, count_before, bad_count)
-            bad = where(tf.less(position, count), position + first, none)
+            count, zero, one, none = [tf.constant(n, tf.int64) for n in (number, 0, 1, _NONE)]
+            bad = _bad_of(self._step)
+            numbers = [
+                where(bad.count > zero, position + offset, none)
+                for position in (bad.first, bad.last)
+            ]
             before = self._variable.read()
             steps, skipped, last, in_a_row, longest, *_ = tf.unstack(before)
             in_a_row = where(tf.equal(last, steps), in_a_row + one, one)
             longest = where(in_a_row > longest, in_a_row, longest)
-            counts = [steps, skipped + one, steps + one, in_a_row, longest, bad, bad_count, count]
-            after = tf.stack(counts)
+            series = [steps, skipped + one, steps + one, in_a_row, longest]
+            after = tf.stack([*series, *numbers, bad.count, count])
             # Not assigned: another thread may count a step meanwhile.
             return self._variable.assign_add(after - before)
 
@@ -211,3 +214,28 @@ class _CountedStep(WatchedStep):
         after = [] if operation is None or tf.executing_eagerly() else [operation]
         with unnoticed(_SCOPE), tf1.control_dependencies([*self._ready, *after]):
             return self._variable.assign_add([1] + [0] * (_SIZE - 1))
+
+
+def _bad_of(step: Step) -> BadGradients:
+    """Finds the bad gradients of a step before the program has clipped them, if that is known."""
+    bad = bad_gradients(step.tested)
+    if step.unscaled is not None:
+        # Clipping by the global norm makes all gradients NaN if one is not finite.
+        unscaled = bad_gradients(step.unscaled)
+        bad = _chosen(unscaled.count > 0, unscaled, bad)
+    rows = step.tested if step.unscaled is None else step.unscaled
+    sources = [[before_factors(gradient) for gradient in row] for row in rows]
+    if len(rows) > 1 and _differ(sources, rows):
+        earlier = bad_gradients(sources)
+        are_all = tf.equal(bad.count, len(rows))
+        bad = _chosen(tf.logical_and(are_all, earlier.count > 0), earlier, bad)
+    return bad
+
+
+def _chosen(condition: Any, bad: BadGradients, others: BadGradients) -> BadGradients:
+    return BadGradients(*(where(condition, *values) for values in zip(bad, others)))
+
+
+def _differ(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> bool:
+    pairs = [pair for row, other in zip(rows, others) for pair in zip(row, other)]
+    return any(gradient is not other for gradient, other in pairs)

@@ -25,11 +25,13 @@ MIXED_FLOAT16 = (
 )
 
 
-def of_gradients(first: str, count: Optional[int], variables: int) -> str:
+def of_gradients(
+    first: str, count: Optional[int], variables: int, last: Optional[str] = None
+) -> str:
     """Returns whether to look at the forward pass or at one variable.
 
-    `first` is the first of `variables` whose gradient was not finite, and `count` is how many of
-    them there were, None if that is unknown.
+    `first` is the first of `variables` whose gradient was not finite, `last` the last one, and
+    `count` is how many of them there were; None if that is unknown.
     """
     if count is not None and count == variables > 1:
         return f"no gradient was finite, so {FORWARD_PASS}"
@@ -40,6 +42,11 @@ def of_gradients(first: str, count: Optional[int], variables: int) -> str:
         )
     if count is None or variables == 1:
         return f"look at the backward pass of {first} and at what it is computed from"
+    if last is not None:
+        return (
+            f"{count} of {variables} gradients were not finite, from {first} to {last}, so look at "
+            f"the backward pass of {last} and of what comes after it in the forward pass"
+        )
     return (
         f"{count} of {variables} gradients were not finite, so look at the backward pass of "
         f"{first} and the variables after it, up to the last one that "
