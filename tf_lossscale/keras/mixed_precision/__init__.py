@@ -11,8 +11,9 @@ if TYPE_CHECKING:
         set_global_policy as set_global_policy,
     )
     from tf_lossscale._keras.strategies import allow_strategy as allow_strategy
+    from tf_lossscale._keras.wrap import wrap as wrap
     from tf_lossscale.keras.mixed_precision import experimental as experimental
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _attach(
-        __name__, ("experimental",), allow_strategy="_keras.strategies"
+        __name__, ("experimental",), allow_strategy="_keras.strategies", wrap="_keras.wrap"
     )
