@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         tpu,
         train,
     )
+    from tf_lossscale._core.accumulation import accumulate as accumulate
 
 __all__ = [
     "__version__",
+    "accumulate",
     "compat",
     "contrib",
     "install",
@@ -40,5 +42,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # or each name would be known to a type checker
-    __getattr__ = _attach(__name__, [name for name in __all__ if name not in globals()])[1]
+    _own = {"accumulate": "_core.accumulation"}
+    _namespaces = [name for name in __all__ if name not in (*globals(), *_own)]
+    __getattr__ = _attach(__name__, _namespaces, **_own)[1]
     __dir__ = __all__.copy

@@ -27,7 +27,7 @@ keras.mixed_precision: LossScaleOptimizer Policy set_global_policy global_policy
 """The namespaces below `tf` and `tf_lossscale`, and the names that they hold."""
 
 OWN: Dict[str, Set[str]] = {
-    "": {"__version__", "install", "uninstall"},
+    "": {"__version__", "accumulate", "install", "uninstall"},
     "recording": {"RecordingError", "start", "stop"},
     "monitoring": {
         *("Monitor", "NonfiniteLayer", "StepCounts", "find_nonfinite", "find_nonfinite_layer"),

@@ -1,0 +1,140 @@
+"""`tfls.accumulate` makes the steps of a plain optimizer that gets the means, or skips them."""
+
+from typing import Any, List
+
+import numpy as np
+import processes
+import pytest
+import recorded
+import support
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+INF = float("inf")
+SUBJECTS = [each for each in recorded.ours() if each.api == "final"]
+by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+
+
+@pytest.mark.parametrize("replicas", ["1", "2"])
+def test_every_optimizer_in_every_mode(replicas: str) -> None:
+    program = "core/programs/accumulating.py"
+    found = processes.run_program(program, replicas, timeout=600, keras=True)
+    assert len(found) > 15
+    assert {name: difference for name, difference in found.items() if difference} == {}
+
+
+def made(subject: Any, micro_batches: int = 2, **options: Any) -> Any:
+    """A variable, the optimizer, and the optimizer with accumulated gradients."""
+    variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
+    optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5, **options), 8.0, 100)
+    return variable, optimizer, tfls.accumulate(optimizer, micro_batches)
+
+
+def value(variable: Any) -> List[float]:
+    return np.asarray(variable.numpy()).tolist()
+
+
+@by_subject
+def test_one_infinite_micro_batch_skips_the_step_and_halves_the_scale_once(subject: Any) -> None:
+    with support.eager():
+        variable, optimizer, accumulated = made(subject, 3)
+        for gradient in (INF, 1.0, -INF):
+            assert recorded.number(subject.scale_and_counter(optimizer)[0]) == 8.0
+            accumulated.apply_gradients([(tf.constant([gradient, 1.0]), variable)])
+        assert value(variable) == [1.0, 2.0]
+        assert recorded.number(subject.scale_and_counter(optimizer)[0]) == 4.0
+        for _ in range(3):
+            accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable)])
+        assert value(variable) == [0.5, 1.5]
+
+
+@by_subject
+@pytest.mark.parametrize("style", ["keras 2", "keras 3"])
+def test_loops_of_both_kinds(subject: Any, style: str) -> None:
+    if style == "keras 3" and subject.kind.name != "keras3":
+        style = "keras 2"
+    with support.eager():
+        variable, optimizer, accumulated = made(subject)
+        source = recorded.gradient_source(variable)
+
+        @tf.function
+        def step(factor: Any) -> None:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(source * factor)
+                scale = optimizer.get_scaled_loss if style == "keras 2" else optimizer.scale_loss
+                scaled = scale(loss)
+            gradients = tape.gradient(scaled, [source])
+            if style == "keras 2":
+                gradients = optimizer.get_unscaled_gradients(gradients)
+            accumulated.apply_gradients(zip(gradients, [variable]))
+
+        for factor in (1.0, 3.0):
+            step(tf.constant(factor))
+        assert value(variable) == [0.0, 1.0]
+
+
+@by_subject
+def test_sparse_gradients_none_and_half_precision(subject: Any) -> None:
+    with support.eager():
+        variable, _, accumulated = made(subject)
+        other = recorded.make_variable(subject.kind, 1.0, "other")
+        sparse = tf.IndexedSlices(tf.constant([4.0, 4.0]), tf.constant([0, 0]), tf.constant([2]))
+        accumulated.apply_gradients([(sparse, variable), (None, other)])
+        accumulated.apply_gradients([(tf.constant([0.0, 2.0]), variable), (None, other)])
+        assert (value(variable), value(other)) == ([-1.0, 1.5], 1.0)
+
+
+def test_sums_of_16_bit_gradients_do_not_overflow() -> None:
+    with support.eager():
+        variable = tf.compat.v2.Variable(0.0, dtype=tf.float16)
+        inner = tf.compat.v1.train.GradientDescentOptimizer(0.5)
+        optimizer, _ = support.contrib_optimizer(inner)
+        accumulated = tfls.accumulate(optimizer, 4)
+        for _ in range(4):
+            accumulated.apply_gradients([(tf.constant(60000.0, tf.float16), variable)])
+        assert value(variable) == -30000.0
+
+
+@by_subject
+def test_what_is_refused(subject: Any) -> None:
+    with support.eager():
+        variable, optimizer, accumulated = made(subject)
+        with pytest.raises(TypeError, match="takes an optimizer"):
+            tfls.accumulate("sgd", 2)
+        for number in (0, 2.0, True, None):
+            with pytest.raises(ValueError, match="whole number"):
+                tfls.accumulate(optimizer, number)
+        accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable)])
+        other = recorded.make_variable(subject.kind, [1.0, 2.0], "other")
+        with pytest.raises(ValueError, match="other variables"):
+            accumulated.apply_gradients([(tf.constant([1.0, 1.0]), other)])
+        assert accumulated.optimizer is optimizer
+
+
+@pytest.mark.skipif(recorded.TF < (2, 3), reason="Keras has no train_step")
+@by_subject
+def test_train_step_of_fit(subject: Any) -> None:
+    keras = subject.kind.keras
+
+    class Model(keras.Model):  # type: ignore[misc, name-defined]
+        def train_step(self, data: Any) -> Any:
+            images, labels = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(images, training=True) - labels))
+                scaled = self.optimizer.get_scaled_loss(loss)
+            gradients = tape.gradient(scaled, self.trainable_weights)
+            gradients = self.optimizer.get_unscaled_gradients(gradients)
+            self.accumulated.apply_gradients(zip(gradients, self.trainable_weights))
+            return {"loss": loss}
+
+    inputs = keras.layers.Input((1,))
+    dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    model = Model(inputs, dense(inputs))
+    _, optimizer, _ = made(subject)
+    model.compile(optimizer)
+    model.accumulated = tfls.accumulate(model.optimizer, 2)
+    ones = np.ones([4, 1], "float32")
+    model.fit(ones, 0 * ones, batch_size=1, shuffle=False, verbose=0)
+    assert int(optimizer.iterations) == 2
+    assert np.ravel(model.get_weights()[0]).tolist() == [0.0]

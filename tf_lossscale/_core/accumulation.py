@@ -1,0 +1,206 @@
+"""Gradient accumulation: one step of an optimizer for several micro-batches."""
+
+from typing import Any, Iterable, List, Optional, Sequence, Tuple
+
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._core.replicas import call_in_replicas, merge, replica_count
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
+
+_16_BIT = (tf.float16, tf.bfloat16)
+
+
+def accumulate(optimizer: Any, micro_batches: int) -> "Accumulator":
+    """Returns an object whose `apply_gradients` makes a step for every few micro-batches.
+
+    Each call adds gradients to sums; the last of `micro_batches` calls passes the means to
+    `apply_gradients` of the optimizer, and sets the sums to 0. If a gradient of any micro-batch is
+    not finite, neither is its mean: a loss-scale optimizer skips the whole step, and halves the
+    scale once. The scale does not change between the micro-batches of a step.
+
+    It works with every optimizer of the shim, in eager mode, a `tf.function`, the `train_step` of
+    `fit`, a Session's graph, and the replicas of `MirroredStrategy`. (A `tf.cond` of your own
+    around `apply_gradients` raises an error there.)
+
+    State: a sum for each variable (float32 for 16-bit gradients), and the number of micro-batches.
+    In a graph, they are global variables, which a `Saver` saves. A `tf.train.Checkpoint` does not
+    save them: save after a step.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0)
+      >>> optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.5))
+      >>> accumulated = tfls.accumulate(optimizer, 2)
+      >>> for gradient in (0.5, 1.5):
+      ...     accumulated.apply_gradients([(tf.constant(gradient), weight)])
+      ...     print(float(weight.numpy()), int(optimizer.iterations))
+      1.0 0
+      0.5 1
+
+    Args:
+      optimizer: an optimizer of the shim, or another one with `apply_gradients`.
+      micro_batches: the number of calls of `apply_gradients` for each step.
+
+    Raises:
+      TypeError: `optimizer` has no `apply_gradients`.
+      ValueError: `micro_batches` is not a whole number of at least 1.
+    """
+    return Accumulator(optimizer, micro_batches)
+
+
+class Accumulator:
+    """Adds up gradients, and makes a step of an optimizer for every few of them."""
+
+    def __init__(self, optimizer: Any, micro_batches: int) -> None:
+        if not hasattr(optimizer, "apply_gradients"):
+            raise TypeError(
+                f"accumulate() takes an optimizer, but got: {optimizer!r}, which has no "
+                "apply_gradients."
+            )
+        is_number = isinstance(micro_batches, int) and not isinstance(micro_batches, bool)
+        if not is_number or micro_batches < 1:
+            raise ValueError(
+                "micro_batches must be a whole number of at least 1: the number of calls of "
+                f"apply_gradients for each step. Got: {micro_batches!r}"
+            )
+        self._optimizer = optimizer
+        self._micro_batches = micro_batches
+        self._variables: Optional[List[Any]] = None
+        self._sums: List[Optional[Any]] = []
+        self._count: Any = None
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer that makes the steps."""
+        return self._optimizer
+
+    @do_not_convert
+    def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        """Adds gradients, and makes a step if this is the last micro-batch of it.
+
+        Sparse gradients become dense. A None counts as 0 if another micro-batch has a gradient of
+        this variable.
+
+        Args:
+          grads_and_vars: pairs of a gradient, or None, and its variable: those that the optimizer's
+            own `apply_gradients` takes. The variables are the same in all calls.
+          *args: further arguments for the optimizer, such as `global_step`.
+          **kwargs: the same, by name.
+
+        Returns:
+          An operation to run, in a graph; None in eager mode.
+
+        Raises:
+          ValueError: the variables are not those of the call before.
+        """
+        pairs = list(grads_and_vars)
+        gradients = [gradient for gradient, _ in pairs]
+        self._prepare(gradients, [variable for _, variable in pairs])
+        added = self._add(gradients)
+
+        def finish(strategy: Any, added: Sequence[Any], dtypes: Sequence[Any]) -> Any:
+            return self._finish(strategy, added, lambda: self._apply(dtypes, args, kwargs))
+
+        dtypes = [None if gradient is None else gradient.dtype for gradient in gradients]
+        done = merge(lambda strategy, added: finish(strategy, added, dtypes), added)
+        return None if tf.executing_eagerly() else tf.group(done)
+
+    def _prepare(self, gradients: Sequence[Any], variables: List[Any]) -> None:
+        """Creates the sums of the variables that have a gradient for the first time."""
+        if self._variables is not None and not _are_same(self._variables, variables):
+            raise ValueError(
+                "apply_gradients() of an accumulated optimizer was called with other variables "
+                "than before: pass the same list in each call, with None as a gradient if need be."
+            )
+        is_known = self._variables is not None
+        missing = [
+            position
+            for position, gradient in enumerate(gradients)
+            if gradient is not None and not (is_known and self._sums[position] is not None)
+        ]
+        if is_known and not missing:
+            return
+        merge(lambda strategy: self._create(strategy, missing, gradients, variables))
+
+    def _create(
+        self, strategy: Any, missing: Sequence[int], gradients: Sequence[Any], variables: List[Any]
+    ) -> None:
+        """Creates the counter and the missing sums, once for all replicas."""
+        with tf.init_scope(), strategy.scope():
+            if self._variables is None:
+                self._variables = variables
+                self._sums = [None] * len(variables)
+                self._count = tf1.Variable(
+                    0,
+                    name="accumulated/count",
+                    dtype=tf.int64,
+                    trainable=False,
+                    use_resource=True,
+                    aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+                )
+            for position in missing:
+                dtype = gradients[position].dtype
+                self._sums[position] = _new_sum(variables[position], dtype)
+
+    def _add(self, gradients: Sequence[Any]) -> List[Any]:
+        """Adds gradients of this replica; returns operations, none in eager mode."""
+        added = []
+        for gradient, total in zip(gradients, self._sums):
+            if gradient is not None and total is not None:
+                dense = tf.convert_to_tensor(gradient)
+                added.append(total.assign_add(tf.cast(dense, total.dtype)))
+        return [] if tf.executing_eagerly() else [tf.group(*added)]
+
+    def _finish(self, strategy: Any, added: Sequence[Any], apply: Any) -> Any:
+        """Counts a micro-batch, and makes a step after the last one: for all replicas."""
+        operations = [
+            each for value in added for each in strategy.experimental_local_results(value)
+        ]
+        with tf.control_dependencies(operations):
+            counted = self._count.assign_add(1, read_value=False)
+        with tf.control_dependencies([] if counted is None else [counted]):
+            is_last = self._count.read_value() >= self._micro_batches
+
+        def step() -> Any:
+            done = call_in_replicas(strategy, apply, [])
+            with tf.control_dependencies(done):
+                return self._count.assign(0, read_value=False)
+
+        return branch(is_last, step)
+
+    def _apply(self, dtypes: Sequence[Any], args: Tuple[Any, ...], kwargs: Any) -> Any:
+        """Lets the optimizer apply the means, and sets the sums to 0: in one replica."""
+        means = [
+            None
+            if total is None
+            else tf.cast(tf.convert_to_tensor(total) / self._micro_batches, dtype)
+            for total, dtype in zip(self._sums, dtypes)
+        ]
+        pairs = list(zip(means, self._variables or ()))
+        done = self._optimizer.apply_gradients(pairs, *args, **kwargs)
+        is_operation = isinstance(done, (tf.Operation, tf.Tensor))
+        with tf.control_dependencies([done] if is_operation else []):
+            sums = [total for total in self._sums if total is not None]
+            return tf.group(*[total.assign(tf.zeros_like(total)) for total in sums])
+
+
+def _are_same(variables: Sequence[Any], others: Sequence[Any]) -> bool:
+    pairs = zip(variables, others)
+    return len(variables) == len(others) and all(variable is other for variable, other in pairs)
+
+
+def _new_sum(variable: Any, dtype: Any) -> Any:
+    """Creates the sum of the gradients of a variable: one for each replica, which are not equal."""
+    replicated = {
+        "synchronization": tf.VariableSynchronization.ON_READ,
+        "aggregation": tf.VariableAggregation.SUM,
+    }
+    shape = tf.TensorShape(variable.shape)
+    dtype = tf.float32 if dtype in _16_BIT else dtype
+    return tf1.Variable(
+        tf.zeros(shape, dtype),
+        name="accumulated/" + variable.name.partition(":")[0],
+        trainable=False,
+        use_resource=True,
+        **(replicated if replica_count() > 1 else {}),
+    )
