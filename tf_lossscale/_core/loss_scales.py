@@ -4,6 +4,7 @@ import abc
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.minimum import minimum_in_config, minimum_of, takes_minimum_scale
 from tf_lossscale._core.replicas import summed_to_test
 from tf_lossscale._core.same_class import SameClass, behaves_as, stands_for
 from tf_lossscale._core.state import HoldsState, dynamic_update, update_as_cond
@@ -164,7 +165,8 @@ class DynamicLossScale(LossScale):
 
     After `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless
     the product is not finite. A step with a non-finite gradient is skipped by the optimizer, and
-    divides the scale by `multiplier`, but not below 1. Both start the count again. Under a strategy
+    divides the scale by `multiplier`, but not below 1, or below the further argument
+    `minimum_scale`, which is passed by keyword. Both start the count again. Under a strategy
     the gradients of all replicas are summed before they are tested.
 
     State: two variables that are not trained, of shape `[]`, saved under these names:
@@ -194,6 +196,7 @@ class DynamicLossScale(LossScale):
       ValueError: an argument cannot be made a number (TypeError for a tensor of a graph).
     """
 
+    @takes_minimum_scale
     def __init__(
         self,
         initial_loss_scale: float = DEFAULT_INITIAL_SCALE,
@@ -224,6 +227,11 @@ class DynamicLossScale(LossScale):
     def multiplier(self) -> float:
         """The scale is multiplied by it to grow, and divided by it to shrink."""
         return self._multiplier
+
+    @property
+    def minimum_scale(self) -> float:
+        """The smallest value that the scale shrinks to; 1, as in TensorFlow's class, by default."""
+        return minimum_of(self)
 
     @do_not_convert
     def __call__(self) -> Any:
@@ -263,8 +271,10 @@ class DynamicLossScale(LossScale):
     def _update_after(self, finite: Any) -> Any:
         """Counts a step; returns a tensor that is available afterwards, None in eager mode."""
         state = self._current_loss_scale, self._num_good_steps
-        rule = self._increment_period, self._multiplier
-        return update_as_cond(lambda: dynamic_update(*state, finite, *rule), finite)
+        period, multiplier, minimum = self._increment_period, self._multiplier, minimum_of(self)
+        return update_as_cond(
+            lambda: dynamic_update(*state, finite, period, multiplier, minimum), finite
+        )
 
     def __repr__(self) -> str:
         shown = DynamicLossScale.get_config(self)  # not that of a subclass
@@ -274,11 +284,12 @@ class DynamicLossScale(LossScale):
         return "DynamicLossScale({})".format(", ".join(f"{k}={v!s}" for k, v in shown.items()))
 
     def get_config(self) -> Dict[str, Any]:
-        """Returns the three arguments of the constructor."""
+        """Returns the arguments of the constructor: three, and `minimum_scale` if it is not 1."""
         return {
             "initial_loss_scale": self.initial_loss_scale,
             "increment_period": self.increment_period,
             "multiplier": self.multiplier,
+            **minimum_in_config(self),
         }
 
 

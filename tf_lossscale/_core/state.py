@@ -13,6 +13,7 @@ only: a value that was read before and is written back could undo the halving of
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from tf_lossscale._core.conditional import branch
+from tf_lossscale._core.minimum import MINIMUM
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
@@ -59,12 +60,19 @@ class HoldsState(Trackable):
 
 
 @do_not_convert
-def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multiplier: float) -> Any:
+def dynamic_update(
+    scale: Any,
+    good_steps: Any,
+    finite: Any,
+    period: int,
+    multiplier: float,
+    minimum: float = MINIMUM,
+) -> Any:
     """Updates the float32 scale and the int64 count of a `DynamicLossScale` or Keras 2 optimizer.
 
     * The `period`-th finite step in a row: `scale *= multiplier`, unless the product is not finite;
       the count is reset. Any other finite step: the count goes up by one.
-    * A non-finite step: `scale = max(scale / multiplier, 1)`; the count is reset.
+    * A non-finite step: `scale = max(scale / multiplier, minimum)`; the count is reset.
 
     A `period` of 0 or below means every step. Returns an operation or tensor to wait for; None in
     eager mode.
@@ -76,7 +84,7 @@ def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multip
         old_scale = read(scale)
         grown = if_finite(old_scale * multiplier, old_scale)
         divided = old_scale / multiplier
-        shrunk = where(divided < 1.0, tf.ones([], tf.float32), divided)  # NaN stays NaN
+        shrunk = where(divided < minimum, tf.fill([], minimum), divided)  # NaN stays NaN
         new_scale = where(finite, grown, shrunk)
         return assign_all((scale, new_scale), (good_steps, tf.zeros_like(counted)))
 

@@ -10,6 +10,7 @@ from tf_lossscale._core.loss_scales import (
     as_loss_scale,
     is_standard,
 )
+from tf_lossscale._core.minimum import MINIMUM, minimum_in_config
 from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._versions.base import has, tf1
 from tf_lossscale._versions.files import registered_class
@@ -144,7 +145,9 @@ def forget_earlier_wrapper(optimizer: Any) -> None:
         vars(optimizer).pop(MARK, None)
 
 
-def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:
+def final_loss_scale(
+    dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any, minimum_scale: float = MINIMUM
+) -> Any:
     """Converts the final class's arguments to a `DynamicLossScale`, or a float if it is fixed."""
     if not isinstance(dynamic, bool):
         raise TypeError(
@@ -159,6 +162,11 @@ def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any
                 '"dynamic_growth_steps" must be None if "dynamic" is False, but got: '
                 f"{dynamic_growth_steps}"
             )
+        if minimum_scale != MINIMUM:
+            raise ValueError(
+                f'"minimum_scale" is {minimum_scale}, but a fixed loss scale does not shrink: '
+                "leave it out, or use a dynamic one."
+            )
         return float(initial_scale)
     growth_steps = 2000 if dynamic_growth_steps is None else dynamic_growth_steps
     if int(growth_steps) < 1:
@@ -166,9 +174,8 @@ def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any
             '"dynamic_growth_steps" must be at least 1: the number of finite steps in a row '
             f"after which the loss scale doubles. Got: {dynamic_growth_steps}"
         )
-    return DynamicLossScale(
-        DEFAULT_INITIAL_SCALE if initial_scale is None else initial_scale, growth_steps
-    )
+    initial = DEFAULT_INITIAL_SCALE if initial_scale is None else initial_scale
+    return DynamicLossScale(initial, growth_steps, minimum_scale=minimum_scale)
 
 
 def experimental_loss_scale(loss_scale: Any) -> Any:
@@ -203,6 +210,7 @@ def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
     return {
         "initial_scale": loss_scale.initial_loss_scale,
         "dynamic_growth_steps": loss_scale.increment_period,
+        **minimum_in_config(loss_scale),
     }
 
 

@@ -5,6 +5,7 @@ import inspect
 import sys
 from typing import Any, Dict, Optional
 
+from tf_lossscale._core.minimum import minimum_in_config
 from tf_lossscale._core.same_class import behaves_as
 from tf_lossscale._keras.arguments import (
     NAME_ON_KERAS_3,
@@ -68,6 +69,7 @@ def _config_around(optimizer: Any, inner: Any) -> Dict[str, Any]:
     settings = {
         "initial_scale": optimizer.initial_scale,
         "dynamic_growth_steps": optimizer.dynamic_growth_steps,
+        **minimum_in_config(state),
     }
     if family.kind != "keras3":
         return {"inner_optimizer": inner, "dynamic": optimizer.dynamic, **settings}
@@ -90,6 +92,7 @@ def _state_as_loss_scale(state: Any) -> Dict[str, Any]:
         "initial_loss_scale": state.initial_scale,
         "increment_period": state.growth_steps,
         "multiplier": float(state.multiplier),
+        **minimum_in_config(state),
     }
     return {"class_name": "DynamicLossScale", "config": arguments}
 
@@ -131,7 +134,8 @@ def _experimental_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str
     if "loss_scale" in config:
         scale = config["loss_scale"]
     else:
-        scale = final_loss_scale(**dict(_DEFAULTS, **_settings_in(config)))
+        minimum = {key: own.pop(key) for key in ("minimum_scale",) if key in own}
+        scale = final_loss_scale(**dict(_DEFAULTS, **_settings_in(config)), **minimum)
     # The originals, too, pass these names, and an object that the constructor may read.
     named = dict(own, optimizer=inner, loss_scale=scale)
     return cls(**named) if _accepts(cls, **named) else cls(inner, scale, **own)

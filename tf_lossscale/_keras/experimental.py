@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
+from tf_lossscale._core.minimum import minimum_of
 from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._keras import final
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
@@ -124,7 +125,10 @@ class LossScaleOptimizer(_Base):
             if family.kind != "keras3":
                 with tf.init_scope():  # an optimizer may be made while a function is traced
                     scale = DynamicLossScale(
-                        scale.initial_loss_scale, scale.increment_period, scale.multiplier
+                        scale.initial_loss_scale,
+                        scale.increment_period,
+                        scale.multiplier,
+                        minimum_scale=minimum_of(scale),
                     )
         self._wrap(optimizer, family, scale)
 

@@ -211,8 +211,8 @@ class LossScaleOptimizer(_Implementation):
     divided by it before they are applied. A dynamic scale doubles after `dynamic_growth_steps`
     consecutive steps with finite gradients, unless the doubled value would not be finite. A step
     with a non-finite gradient on any replica is skipped: weights and slots keep their values,
-    `iterations` still counts the step, and the scale is halved, but not below 1. A fixed scale
-    skips no step.
+    `iterations` still counts the step, and the scale is halved, but not below 1, or below the
+    further argument `minimum_scale`, which is passed by keyword. A fixed scale skips no step.
 
     State: that of `inner_optimizer`, and two non-trainable variables of shape `[]`:
 

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.minimum import minimum_of
 from tf_lossscale._core.replicas import assign_first_replica, copy_first_replica
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import NAME_ON_KERAS_3, OPTIONS_OF_KERAS_3
@@ -22,10 +23,11 @@ _LARGEST_FLOAT32 = 3.4028234663852886e38
 class _Keras3State(InVariables):
     """The scale in the variables that Keras 3 saves, with the minimum and maximum of Keras 2."""
 
-    def __init__(self, optimizer: Any, multiplier: float) -> None:
+    def __init__(self, optimizer: Any, multiplier: float, minimum: float) -> None:
         self._optimizer = optimizer
         self.dynamic: bool = optimizer.dynamic_growth_steps is not None
         self.multiplier = multiplier
+        self._minimum_scale = minimum
 
     initial_scale = Forward("initial_scale")
     growth_steps = Forward("dynamic_growth_steps")  # it can be set on the optimizer
@@ -95,7 +97,7 @@ class Keras3Attributes(LossScaleWrapper):
             with tf.init_scope():
                 initial = float(state())
         else:
-            self._check(initial)
+            self._check(initial, minimum_of(state))
         installed: Any = self._family.installed_final
         settings = {"initial_scale": initial, "dynamic_growth_steps": state.growth_steps}
         name = self.__dict__.pop("_given_name", None) or NAME_ON_KERAS_3
@@ -120,16 +122,18 @@ class Keras3Attributes(LossScaleWrapper):
                 load_own_variables=self._load_with_loss_scale,
             )
         else:
-            self._state = _Keras3State(self, getattr(state, "multiplier", 2.0))
+            multiplier = getattr(state, "multiplier", 2.0)
+            self._state = _Keras3State(self, multiplier, minimum_of(state))
         self._calls = StepCalls()
         self.__dict__["_checkpoints"] = Keras2Checkpoints(self)
         self._forwards_options = True
 
-    def _check(self, initial: float) -> None:
-        if not 1 <= initial <= _LARGEST_FLOAT32:
+    def _check(self, initial: float, minimum: float) -> None:
+        smallest = min(1.0, minimum)
+        if not smallest <= initial <= _LARGEST_FLOAT32:
             raise ValueError(
-                "On Keras 3 the loss scale is held between 1 and the largest finite float32, "
-                f"{_LARGEST_FLOAT32}, but initial_scale is {initial}."
+                f"On Keras 3 the loss scale is held between {smallest:g} and the largest finite "
+                f"float32, {_LARGEST_FLOAT32}, but initial_scale is {initial}."
             )
 
     def build(self, var_list: Sequence[Any]) -> None:
@@ -214,7 +218,7 @@ class Keras3Attributes(LossScaleWrapper):
 
     def _set_initial_scale(self, value: float) -> None:
         if "_state" in self.__dict__:
-            self._check(value)
+            self._check(value, self.minimum_scale)
             if self.dynamic and not self.built:  # the installed class reads it when it is built
                 self.dynamic_scale.assign(value)
         self.__dict__["initial_scale"] = value

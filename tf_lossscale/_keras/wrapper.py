@@ -8,6 +8,7 @@ import functools
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
+from tf_lossscale._core.minimum import MINIMUM, minimum_of, takes_minimum_scale
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.state import dynamic_update
@@ -91,6 +92,7 @@ class LossScaleWrapper:
     _set_up: Callable[[Any, Any], None]  # stores the inner optimizer, and the state of its scale
     _is_not_forwarded: Any = staticmethod(is_special)  # if the wrapper lacks an attribute
 
+    @takes_minimum_scale
     @_takes_arguments_of_keras_3
     def __init__(
         self,
@@ -101,7 +103,8 @@ class LossScaleWrapper:
     ) -> None:
         self._raise_if_strategy_unsupported()
         family = check_inner(inner_optimizer)
-        scale = final_loss_scale(dynamic, initial_scale, dynamic_growth_steps)
+        minimum = self.__dict__.pop("_minimum_scale", MINIMUM)
+        scale = final_loss_scale(dynamic, initial_scale, dynamic_growth_steps, minimum)
         self._wrap(inner_optimizer, family, scale)
 
     def _wrap(self, inner: Any, family: KerasFamily, loss_scale: Any) -> None:
@@ -171,6 +174,11 @@ class LossScaleWrapper:
     def dynamic(self) -> bool:
         """Whether the loss scale is dynamic."""
         return self._state.dynamic
+
+    @property
+    def minimum_scale(self) -> float:
+        """The smallest value that a dynamic loss scale shrinks to; 1 by default."""
+        return minimum_of(self._state)
 
     @property
     def loss_scale(self) -> Any:
@@ -385,6 +393,7 @@ class InVariables:
     counter: Any
     growth_steps: Any
     multiplier: float
+    _minimum_scale: float
 
     def __call__(self) -> Any:
         return tf.convert_to_tensor(self.current_loss_scale)
@@ -393,7 +402,12 @@ class InVariables:
     def advance(self, finite: Any) -> Any:
         """Updates the scale after a step; returns the operation, None in eager mode."""
         return dynamic_update(
-            self.current_loss_scale, self.counter, finite, self.growth_steps, self.multiplier
+            self.current_loss_scale,
+            self.counter,
+            finite,
+            self.growth_steps,
+            self.multiplier,
+            self._minimum_scale,
         )
 
 
@@ -405,5 +419,6 @@ class _DynamicState(InVariables, _OwnState):
         self.initial_scale = float(loss_scale.initial_loss_scale)
         self.growth_steps = int(loss_scale.increment_period)
         self.multiplier = float(loss_scale.multiplier)
+        self._minimum_scale = minimum_of(loss_scale)
         self.current_loss_scale = loss_scale._current_loss_scale
         self.counter = loss_scale._num_good_steps

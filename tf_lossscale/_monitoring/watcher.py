@@ -6,6 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
+from tf_lossscale._core.minimum import MINIMUM, minimum_of
 from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._core.unscaled import before_factors
@@ -91,6 +92,9 @@ def name_of(optimizer: Any) -> str:
 
 def has_minimum(optimizer: Any) -> bool:
     """Returns whether the loss scale shrinks down to 1 and not below."""
+    scale = getattr(optimizer, "_loss_scale_manager", None) or optimizer._loss_scale
+    if minimum_of(scale) != MINIMUM:
+        return False
     if isinstance(optimizer, LossScaleOptimizer):
         return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
     is_keras = isinstance(optimizer, LossScaleWrapper)  # a fixed one is refused by `check`

@@ -22,6 +22,7 @@ from typing import (
     Tuple,
 )
 
+from tf_lossscale._core.minimum import MINIMUM, minimum_of
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import Step
 from tf_lossscale._install.install import changes
@@ -93,7 +94,7 @@ def is_unbuilt_keras_3(optimizer: Any) -> bool:
 
 
 def _of_manager(manager: Any) -> LossScale:
-    name = _name_of_class(manager)
+    name = _name_of_class(manager) if minimum_of(manager) == MINIMUM else None
     rule = ScaleParameters("fixed" if name == "FixedLossScaleManager" else "unknown")
     good = bad = None
     if name == "ExponentialUpdateLossScaleManager":
@@ -109,7 +110,7 @@ def _of_manager(manager: Any) -> LossScale:
 def _of_v1(loss_scale: Any) -> LossScale:
     name = _name_of_class(loss_scale)
     if name == "DynamicLossScale":
-        rule = _dynamic(loss_scale.increment_period, loss_scale.multiplier)
+        rule = _dynamic(loss_scale, loss_scale.increment_period)
         return LossScale(rule, (loss_scale(), loss_scale._num_good_steps, None), True)
     rule = ScaleParameters("fixed" if name == "FixedLossScale" else "unknown")
     return LossScale(rule, (loss_scale(), None, None), False)
@@ -120,12 +121,14 @@ def _of_keras_2(optimizer: Any) -> LossScale:
     if counter is None:  # it is fixed, or of a user's own class
         rule = ScaleParameters("unknown" if optimizer.dynamic else "fixed")
         return LossScale(rule, (scale, None, None), False)
-    rule = _dynamic(optimizer.dynamic_growth_steps, optimizer._loss_scale.multiplier)
+    rule = _dynamic(optimizer._loss_scale, optimizer.dynamic_growth_steps)
     return LossScale(rule, (scale, counter, None), True)
 
 
-def _dynamic(growth_steps: Any, multiplier: Any) -> ScaleParameters:
-    factor = float(multiplier)
+def _dynamic(loss_scale: Any, growth_steps: Any) -> ScaleParameters:
+    if minimum_of(loss_scale) != MINIMUM:
+        return ScaleParameters("unknown")  # records have no place for a minimum
+    factor = float(loss_scale.multiplier)
     return ScaleParameters("dynamic", None, int(growth_steps), factor, 1, 1 / factor)
 
 

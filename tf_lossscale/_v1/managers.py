@@ -4,6 +4,7 @@ import abc
 import functools
 from typing import Any, Callable
 
+from tf_lossscale._core.minimum import minimum_of, takes_minimum_scale
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.state import (
     HoldsState,
@@ -124,7 +125,8 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     After `incr_every_n_steps` finite steps without a non-finite one in between, the scale is
     multiplied by `incr_ratio`, unless the product is infinite. After `decr_every_n_nan_or_inf`
     non-finite steps, *with finite ones allowed in between*, it is multiplied by `decr_ratio`, but
-    not below 1. Either change resets both counts to 0. The optimizer skips each non-finite step.
+    not below 1, or below the further argument `minimum_scale`, which is passed by keyword. Either
+    change resets both counts to 0. The optimizer skips each non-finite step.
 
     State: three variables that are not trained, of shape `[]`, saved under these names:
 
@@ -156,6 +158,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
       ValueError: `init_loss_scale` is None, or a tensor that is not float32.
     """
 
+    @takes_minimum_scale
     def __init__(
         self,
         init_loss_scale: Any,
@@ -216,7 +219,8 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
         old_scale = read(manager._loss_scale)
         grown = if_finite(old_scale * manager._incr_ratio, old_scale)
         multiplied = old_scale * manager._decr_ratio
-        shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
+        minimum = minimum_of(manager)
+        shrunk = where(multiplied > minimum, multiplied, tf.fill([], minimum))  # also for NaN
         changed = assign_all((manager._loss_scale, where(finite, grown, shrunk)))
         with tf.control_dependencies([] if changed is None else [changed]):
             reset = manager._reset_stats()  # which a subclass may override

@@ -1,0 +1,128 @@
+"""`minimum_scale`: how far a dynamic loss scale shrinks; by default to 1, as TensorFlow's."""
+
+from typing import Any, Callable, Dict, List
+
+import pytest
+import recorded
+import support
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+NAN = float("nan")
+V1 = tfls.compat.v1.mixed_precision
+CONTRIB = tfls.contrib.mixed_precision
+SUBJECTS = [each for each in recorded.ours() if each.api == "final"]
+EXPERIMENTAL = [each for each in recorded.ours() if each.api == "experimental"]
+by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+by_experimental = pytest.mark.parametrize("subject", EXPERIMENTAL, ids=str)
+
+
+def sgd(subject: Any) -> Any:
+    return subject.inner("SGD", learning_rate=0.5)
+
+
+def scales_of(subject: Any, optimizer: Any, steps: int = 5) -> List[float]:
+    """The loss scale after each of some skipped steps."""
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    found = []
+    for _ in range(steps):
+        optimizer.apply_gradients([(tf.constant(NAN), variable)])
+        found.append(recorded.number(recorded.scale_of(optimizer)))
+    return found
+
+
+@pytest.mark.parametrize("minimum", [2.0**-3, 1.0, 4.0])
+@by_subject
+def test_the_final_class(subject: Any, minimum: float) -> None:
+    with support.eager():
+        optimizer = subject.cls(sgd(subject), initial_scale=8.0, minimum_scale=minimum)
+        assert optimizer.minimum_scale == minimum
+        assert scales_of(subject, optimizer, 8) == [max(8.0 / 2**n, minimum) for n in range(1, 9)]
+
+
+@by_experimental
+def test_the_experimental_class_and_from_loss_scale(subject: Any) -> None:
+    with support.eager():
+        for make in (subject.cls, tfls.keras.mixed_precision.from_loss_scale):
+            for multiplier in (2.0, 4.0):
+                scale = V1.DynamicLossScale(1.0, 9, multiplier, minimum_scale=2.0**-4)
+                optimizer = make(sgd(subject), scale)
+                assert scales_of(subject, optimizer)[-1] == 2.0**-4
+
+
+@by_subject
+def test_it_is_saved_in_configurations(subject: Any) -> None:
+    with support.eager():
+        usual = subject.cls(sgd(subject))
+        assert "minimum_scale" not in str(usual.get_config())
+        optimizer = subject.cls(sgd(subject), minimum_scale=2.0**-6)
+        again = subject.cls.from_config(optimizer.get_config())
+        assert again.minimum_scale == 2.0**-6
+        keras = subject.kind.keras.optimizers
+        read = keras.deserialize(keras.serialize(again))
+        assert getattr(read, "minimum_scale", None) == 2.0**-6 or not recorded.is_ours(read)
+
+
+@by_experimental
+def test_it_is_saved_in_configurations_of_the_experimental_class(subject: Any) -> None:
+    with support.eager():
+        scale = V1.DynamicLossScale(8.0, 9, minimum_scale=2.0**-6)
+        optimizer = subject.cls(sgd(subject), scale)
+        assert subject.cls.from_config(optimizer.get_config()).minimum_scale == 2.0**-6
+
+
+def test_the_v1_loss_scale_in_a_session() -> None:
+    with support.graph() as session:
+        scale = V1.DynamicLossScale(2.0, 9, minimum_scale=0.25)
+        update, _ = scale.update([tf.constant(NAN)])
+        session.run(tf.compat.v1.global_variables_initializer())
+        found = []
+        for _ in range(5):
+            session.run(update)
+            found.append(session.run(scale()))
+        assert found == [1.0, 0.5, 0.25, 0.25, 0.25]
+        assert V1.DynamicLossScale.from_config(scale.get_config()).minimum_scale == 0.25
+        assert set(V1.DynamicLossScale().get_config()) == {
+            *("initial_loss_scale", "increment_period", "multiplier"),
+        }
+
+
+def test_the_manager_of_contrib() -> None:
+    with support.eager():
+        manager = CONTRIB.ExponentialUpdateLossScaleManager(2.0, 9, 1, 2, 0.5, minimum_scale=0.25)
+        found = []
+        for _ in range(5):
+            manager.update_loss_scale(False)
+            found.append(recorded.number(manager.get_loss_scale()))
+        assert found == [1.0, 0.5, 0.25, 0.25, 0.25]
+
+
+WRONG: Dict[str, Callable[[float], Any]] = {
+    "v1": lambda minimum: V1.DynamicLossScale(minimum_scale=minimum),
+    "contrib": lambda minimum: CONTRIB.ExponentialUpdateLossScaleManager(
+        8.0, 2, minimum_scale=minimum
+    ),
+}
+
+
+@pytest.mark.parametrize("minimum", [0.0, -1.0, NAN, float("inf")])
+@pytest.mark.parametrize("name", WRONG)
+def test_other_numbers_are_refused(name: str, minimum: float) -> None:
+    with support.eager(), pytest.raises(ValueError, match="minimum_scale must be a number above 0"):
+        WRONG[name](minimum)
+
+
+@by_subject
+def test_a_fixed_scale_has_none(subject: Any) -> None:
+    with support.eager(), pytest.raises(ValueError, match="does not shrink"):
+        subject.cls(sgd(subject), dynamic=False, initial_scale=8.0, minimum_scale=0.5)
+
+
+@by_subject
+def test_the_monitor_does_not_call_1_the_minimum(subject: Any) -> None:
+    with support.eager():
+        optimizer = subject.cls(sgd(subject), initial_scale=2.0, minimum_scale=2.0**-6)
+        monitor = tfls.monitoring.Monitor(optimizer)
+        scales_of(subject, optimizer, 3)
+        assert monitor.counts().skipped == 3  # warnings are errors

@@ -1,0 +1,44 @@
+"""The smallest value of a dynamic loss scale, which programs may lower."""
+
+import functools
+import math
+from typing import Any, Callable, Dict
+
+MINIMUM = 1.0
+"""That of TensorFlow's classes, except the class of Keras 3, which has none."""
+
+
+def takes_minimum_scale(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorates a constructor, which also takes `minimum_scale`, by keyword.
+
+    The signature stays that of TensorFlow's class, which has no such argument.
+    """
+
+    @functools.wraps(init)
+    def with_minimum(self: Any, *args: Any, **kwargs: Any) -> None:
+        if "minimum_scale" in kwargs:
+            self.__dict__["_minimum_scale"] = _checked(kwargs.pop("minimum_scale"))
+        init(self, *args, **kwargs)
+
+    return with_minimum
+
+
+def minimum_of(loss_scale: Any) -> float:
+    """Returns the minimum of a loss scale or manager, which may be TensorFlow's."""
+    return float(getattr(loss_scale, "_minimum_scale", MINIMUM))
+
+
+def minimum_in_config(loss_scale: Any) -> Dict[str, float]:
+    """Returns what a configuration has besides that of TensorFlow's class: nothing as a rule."""
+    minimum = minimum_of(loss_scale)
+    return {} if minimum == MINIMUM else {"minimum_scale": minimum}
+
+
+def _checked(minimum: Any) -> float:
+    number = float(minimum)
+    if not 0 < number < math.inf:
+        raise ValueError(
+            "minimum_scale must be a number above 0: the smallest value that a dynamic loss scale "
+            f"shrinks to. Got: {minimum!r}"
+        )
+    return number
