@@ -22,7 +22,7 @@ SETUPS = {
     + "model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)",
     # In the folder of the block before.
     ("docs/checkpoints.md", 1): MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
-    ("docs/keras.md", 4): IN_A_FOLDER
+    ("docs/keras.md", 5): IN_A_FOLDER
     + """
 import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
@@ -35,6 +35,15 @@ model.save("model.keras")
 
 ENDINGS = {
     ("docs/drop-in.md", 0): "tf_lossscale.uninstall()",
+    ("docs/accumulate.md", 0): "assert (float(weight), float(optimizer.loss_scale)) == (0.0, 2.0**14)",
+    ("docs/accumulate.md", 1): "assert int(model.optimizer.iterations) == 2",
+    ("docs/accumulate.md", 2): "assert steps == 2",
+    ("docs/is-it-scaled.md", 0): "assert float(plain[1][0]) == 0.0 < float(unscaled[1][0])\n"
+    "tf.keras.mixed_precision.set_global_policy('float32')",
+    ("docs/scale-at-1.md", 0): "assert float(optimizer.loss_scale) == 2.0**-8",
+    ("docs/scale-at-1.md", 1): "assert stopped and monitor.counts().steps == 8",
+    ("docs/wrappers.md", 0): "assert int(optimizer.iterations) == 2\n"
+    "assert int(optimizer.inner_optimizer.applied) == 1",
     ("docs/checkpoints.md", 1): "assert int(model.optimizer.iterations) == 1",
     ("docs/tf1.md", 0): "assert train_op.graph is loss.graph",
     ("docs/tf1.md", 1): """
@@ -52,8 +61,10 @@ assert float(scale()) == 2.0**14
     "assert str(layer).startswith('The output of layer log (Activation) is the first that')",
     ("docs/keras.md", 1): "assert int(optimizer.iterations) == 1",
     ("docs/keras.md", 2): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
-    ("docs/keras.md", 3): "tf.keras.mixed_precision.set_global_policy('float32')",
-    ("docs/keras.md", 4): "assert float(optimizer.loss_scale) == 2.0**15\n"
+    ("docs/keras.md", 3): "assert float(optimizer.loss_scale) == 2.0**15\n"
+    "tf.keras.mixed_precision.set_global_policy('float32')",
+    ("docs/keras.md", 4): "tf.keras.mixed_precision.set_global_policy('float32')",
+    ("docs/keras.md", 5): "assert float(optimizer.loss_scale) == 2.0**15\n"
     "assert int(optimizer.dynamic_counter) == 1",
 }
 """What makes sure of its effect, or takes it back."""
