@@ -16,6 +16,8 @@ from .model import Group
 __all__ = [
     "ALONE",
     "ANY_FILE",
+    "NO_FACTS",
+    "UNDECIDED",
     "UNREAD",
     "Constant",
     "Decision",
@@ -46,6 +48,12 @@ class Trait(enum.Enum):
     MIXED = "the name of a mixed policy"
     LOOP = "a training step that applies gradients with `model.optimizer`"
     TYPE_TEST = "a comparison with the type of an object"
+
+
+_OF_PLACES = frozenset(
+    [Trait.EXPERIMENTAL_CLASS, Trait.FINAL_CLASS, Trait.SYMBOL, Trait.MAKER, Trait.POLICY]
+)
+"""The traits of a file that has a place."""
 
 
 class When(enum.Enum):
@@ -154,6 +162,16 @@ class FileFacts(NamedTuple):
     asks: frozenset[Trait] = frozenset()
     links: Links = Links()
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether no decision changes what becomes of the file: it has no place of its own."""
+        is_open = self.groups or self.needs or self.through or self.conditions or self.asks
+        return not is_open and self.traits.isdisjoint(_OF_PLACES)
+
+
+NO_FACTS = FileFacts()
+"""The facts of a file without a legacy name in its code; its links are not read with it."""
+
 
 class Reason(NamedTuple):
     """Why a group of symbols goes to the shim: a place of the program that needs it.
@@ -201,6 +219,7 @@ class Decision(NamedTuple):
 
 
 ALONE = Decision(is_alone=True)
+UNDECIDED = Decision()
 
 ANY_FILE = "*"
 """The name of every file, among the words of a file of which the imports are not known."""

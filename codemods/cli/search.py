@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Optional, Union
 
-from ..engine.prefilter import may_concern, may_concern_in, uses_other_contrib
+from ..engine.prefilter import may_concern, may_concern_in, traits_hinted, uses_other_contrib
 from ..facts import Trait
 from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, discover, project_files_above, words
@@ -21,14 +21,6 @@ from .request import Request
 from .terminal import Messages
 
 __all__ = ["FileSearch", "keras_of_directory"]
-
-_HINTS = (
-    (Trait.COMPILE, (b".compile",)),
-    (Trait.LOAD, (b"load_model",)),
-    (Trait.LOOP, (b"apply_gradients", b".minimize", b"get_scaled_loss")),
-    (Trait.MAKER, (b"LossScaleOptimizer", b"graph_rewrite", b"from_loss_scale")),
-)
-"""What a file must contain to have a trait."""
 
 
 class FileSearch:
@@ -140,9 +132,7 @@ class FileSearch:
             self._project.add(relative(file.path), file.real, data)
         if not concerns:  # the others count after the rewrite
             self.other_contrib += uses_other_contrib(data)
-            for trait, words_of_trait in _HINTS:
-                if trait not in self.hints and any(word in data for word in words_of_trait):
-                    self.hints.add(trait)
+            self.hints |= traits_hinted(data, self.hints)
         return concerns
 
     def _concerns_large(self, real: str) -> bool:

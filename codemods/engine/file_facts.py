@@ -14,9 +14,10 @@ from ..resolve.guards import conditions_of
 from ..resolve.keras_2_methods import foreign_uses
 from ..resolve.legacy_symbols import namespace_of
 from ..resolve.links import links_of
-from ..resolve.mentions import Mention, mention_of, names_bound
+from ..resolve.mentions import Mention, mention_of, names_bound, reads_of
 from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
+from ..resolve.vocabulary import SCALING
 from ..rewrite.proposal import Obstacle, groups_of_place, is_renamed, obstacles_at
 from ..rules.rule import Rule
 from ..rules.to_shim import code_of_place, needs_of_written
@@ -64,10 +65,6 @@ def facts_of(
     foreign = foreign_uses(program)
     links = links_of(source.tree for source in sources)
     traits = {*_traits(program), *links.traits, *([Trait.LOOP] if foreign else [])}
-    is_asking = bool(foreign or program.attributes("loss_scale") or _classes(program))
-    asks = {Trait.MAKER, Trait.POLICY} if is_asking else set()
-    if options.unsafe:
-        asks |= _ASKED_WITH_UNSAFE
     return FileFacts(
         groups=frozenset(groups),
         needs=() if options.to_shim else _needs(program, locate, options, rules, kept),
@@ -77,7 +74,7 @@ def facts_of(
             unclear.path for unclear in program.unclear if unclear.why is Why.RE_EXPORT
         ),
         conditions=conditions_of(program),
-        asks=frozenset(asks),
+        asks=_asks(program, options),
         links=links,
     )
 
@@ -186,9 +183,25 @@ def _is_final_policy(name: str) -> bool:
     return name == "set_global_policy"
 
 
-def _classes(program: Program) -> bool:
-    """Whether the file has a class that may inherit from a class of another file."""
-    return any(scope.kind == "class" for scope in program.scopes.all)
+def _asks(program: Program, options: Options) -> frozenset[Trait]:
+    """The traits of other files that findings in this file depend on."""
+    asks: set[Trait] = set()
+    if options.for_keras_3 or options.to_shim:
+        if foreign_uses(program):
+            asks |= {Trait.MAKER, Trait.POLICY}
+        if _defines_scaling(program):
+            asks.add(Trait.MAKER)
+    if any(reads_of(program, "loss_scale")):
+        asks.add(Trait.MAKER)
+    if options.unsafe:
+        asks |= _ASKED_WITH_UNSAFE
+    return frozenset(asks)
+
+
+def _defines_scaling(program: Program) -> bool:
+    """Whether a class that may inherit from one of another file defines Keras 2's methods."""
+    classes = (scope for scope in program.scopes.all if scope.kind == "class")
+    return any(not scope.bindings.keys().isdisjoint(SCALING) for scope in classes)
 
 
 def _exports(program: Program, kept: Collection[cst.CSTNode]) -> dict[str, Export]:

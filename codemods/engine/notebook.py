@@ -13,6 +13,7 @@ from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, Callable, Union
 
 from ..model import Finding, Options
+from ..resolve.vocabulary import MODULE, NAMES, SCALING
 from .magics import mask
 from .parse import SourceError
 from .render import LONGEST_LINE, Place
@@ -21,10 +22,9 @@ __all__ = ["Array", "NestingError", "Notebook", "String", "parsed_json"]
 
 _NOT_PYTHON = "LS910"
 _IN_MAGIC = "magic and shell lines are not rewritten: migrate this line by hand"
+_WORDS = "|".join(sorted({*NAMES, *SCALING} - {"Policy", "global_policy"}))
 _LEGACY = re.compile(
-    r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
-    r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)|"
-    r"(?<=\.)loss_scale(?=\(\))|(?<!\w)(?:set_policy|get_layer_policy)\b"
+    rf"(?<!\w)(?:{_WORDS})\b|contrib\.{MODULE}|{MODULE}\.experimental|(?<=\.)loss_scale(?=\(\))"
 )
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""

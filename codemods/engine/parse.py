@@ -11,7 +11,17 @@ from typing import Optional, Union
 
 import libcst as cst
 
-__all__ = ["SourceError", "check_round_trip", "check_syntax", "parsed", "python_tree"]
+__all__ = [
+    "PythonTree",
+    "SourceError",
+    "check_round_trip",
+    "check_syntax",
+    "parsed",
+    "python_tree",
+]
+
+PythonTree = Union[ast.Module, Exception]
+"""What Python's own parser makes of a source: a tree, or its error."""
 
 _PYTHON_2 = re.compile(
     rb"""^[ \t]*(?:print[ \t]+["'\w]|exec[ \t]+["'\w]"""
@@ -40,7 +50,7 @@ class SourceError(Exception):
         self.is_syntax = is_syntax
 
 
-def python_tree(source: bytes) -> Union[ast.Module, Exception]:
+def python_tree(source: bytes) -> PythonTree:
     """The tree of Python's own parser, or its error."""
     try:
         with warnings.catch_warnings():
@@ -50,7 +60,7 @@ def python_tree(source: bytes) -> Union[ast.Module, Exception]:
         return error
 
 
-def parsed(source: bytes, tree: Union[ast.Module, Exception]) -> cst.Module:
+def parsed(source: bytes, tree: PythonTree) -> cst.Module:
     """Parses `source`.
 
     Args:

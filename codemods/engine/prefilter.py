@@ -6,30 +6,37 @@ a file takes microseconds; parsing takes up to a tenth of a second.
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import BinaryIO
+from collections.abc import Collection
+from typing import BinaryIO, Union
 
-from ..resolve.legacy_symbols import DISTINCTIVE
+from ..facts import Trait
+from ..resolve.vocabulary import CLASS, CROSS_SHARD, DISTINCTIVE, MODULE, PARTS, SCALING, code_words
 
-__all__ = ["may_concern", "may_concern_in", "may_refer", "uses_other_contrib"]
+__all__ = [
+    "is_in_code",
+    "may_concern",
+    "may_concern_in",
+    "may_refer",
+    "traits_hinted",
+    "uses_other_contrib",
+]
 
-_WHOLE = (b"mixed_precision", b"CrossShardOptimizer", b"cross_replica_sum")
+_WHOLE = tuple(word.encode() for word in sorted({MODULE, *CROSS_SHARD}))
 """Words that mean nothing as a part of a longer name, such as `use_mixed_precision`."""
 
+_SUPPRESSION = b"lossscale:"
+_LOSS_SCALE = b"loss_scale"
+"""An attribute of optimizers, which alone is too common to be a legacy name."""
 _PARTS = (
-    b"mixed_precision_graph_rewrite",
-    b"LossScale",
-    b"get_scaled_loss",
-    b"get_unscaled_gradients",
+    *(word.encode() for word in sorted(PARTS)),
     b"loss_scale:0",
     b".loss_scale()",
-    b"set_policy",
-    b"global_policy",
-    b"layer_policy",
     b".Policy(",
     b"mixed_float16",
     b"mixed_bfloat16",
-    b"lossscale:",
+    _SUPPRESSION,
 )
 """Words that can be parts of a name.
 
@@ -37,6 +44,12 @@ A file in which a rule can find something contains one of these or those above (
 Those of policies are for names that another file of the run re-exports (`compat.set_policy`). The
 last one is for suppression comments, which are reported if they silence nothing.
 """
+
+_STEMS = (
+    b"mixed_", b"LossScale", b"oss_scale", b"scaled_", b"_policy", b".Policy(", b"lossscale:",
+    *sorted(word.encode() for word in CROSS_SHARD),
+)  # fmt: skip
+"""Each word above contains one of these (checked by a test)."""
 
 _WHOLE_NAMES = re.compile(
     rb"(?:(?<![\w\x80-\xff])|(?<=\\[a-z])|(?<=\\u[\da-fA-F]{4}))(?:%s)(?![\w\x80-\xff])"
@@ -47,17 +60,24 @@ _WHOLE_NAMES = re.compile(
 
 def may_concern(source: bytes) -> bool:
     """Whether any rule could apply to `source`."""
-    if not (
-        b"cale" in source
-        or b"mixed_" in source
-        or b"olicy" in source
-        or b"CrossShardOptimizer" in source
-        or b"cross_replica_sum" in source
-    ):  # nearly all files; each word above contains one of these (checked by a test)
+    if not any(word in source for word in _STEMS):  # nearly all files
         return False
     if any(word in source for word in _PARTS):
         return True
     return any(word in source for word in _WHOLE) and bool(_WHOLE_NAMES.search(source))
+
+
+def is_in_code(source: bytes, tree: Union[ast.Module, Exception]) -> bool:
+    """Whether a word of a source is in its code, rather than in a comment or a docstring.
+
+    Args:
+      source: a source for which `may_concern` holds.
+      tree: what Python's own parser makes of it; what it cannot parse counts as code.
+    """
+    if not isinstance(tree, ast.Module) or _SUPPRESSION in source:
+        return True
+    code = "\n".join(code_words(tree)).encode("utf-8", "surrogatepass")
+    return _LOSS_SCALE in code or may_concern(code)
 
 
 _PART = 1024 * 1024
@@ -76,10 +96,25 @@ def may_concern_in(file: BinaryIO) -> bool:
         end = part[-_OVERLAP:]
 
 
+_HINTS = (
+    (Trait.COMPILE, (b".compile",)),
+    (Trait.LOAD, (b"load_model",)),
+    (Trait.LOOP, (b"apply_gradients", b".minimize", SCALING[0].encode())),
+    (Trait.MAKER, (CLASS.encode(), b"graph_rewrite", b"from_loss_scale")),
+)
+"""What a file must contain to have a trait."""
+
+
+def traits_hinted(source: bytes, known: Collection[Trait]) -> set[Trait]:
+    """The traits that a source may have, but for those that are known."""
+    wanted = ((trait, words) for trait, words in _HINTS if trait not in known)
+    return {trait for trait, words in wanted if any(word in source for word in words)}
+
+
 _TENSORFLOW = re.compile(rb"tensorflow|keras|\btf|\bfrom\s+\.", re.IGNORECASE)
 _LEGACY = re.compile(
-    rb"\b(?:LossScale|get_scaled_loss|get_unscaled_gradients|"
-    + "|".join(sorted(DISTINCTIVE)).encode()
+    rb"\b(?:LossScale|"
+    + "|".join(sorted(DISTINCTIVE | {*SCALING})).encode()
     + rb")\b|\b(?:keras|contrib|train|v1|v2)\s*\.\s*mixed_precision\b|\bmixed_precision\s*\."
     rb"|\bimport\b[^\n]*\bmixed_precision\b"
 )

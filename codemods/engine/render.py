@@ -22,7 +22,7 @@ import libcst as cst
 from libcst._nodes.internal import CodegenState
 
 from ..model import Finding, Safety
-from .parse import check_round_trip, check_syntax, parsed, python_tree
+from .parse import PythonTree, check_round_trip, check_syntax, parsed
 
 __all__ = ["LONGEST_LINE", "Place", "Source"]
 
@@ -64,14 +64,14 @@ class Source:
     Args:
       data: the bytes of a file, or of a cell of a notebook.
       index: its position in the program.
+      tree: what Python's own parser makes of it.
 
     Raises:
       SourceError: if it cannot be parsed.
     """
 
-    def __init__(self, data: bytes, index: int) -> None:
+    def __init__(self, data: bytes, index: int, tree: PythonTree) -> None:
         self.data = data
-        tree = python_tree(data)
         self.module = parsed(data, tree)
         self.tree = tree if isinstance(tree, ast.Module) else None
         self.text = ""

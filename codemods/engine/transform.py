@@ -16,7 +16,7 @@ import libcst as cst
 from ..decision.decide import Connections, decide
 from ..decision.exports import ReExports
 from ..decision.modules import Modules
-from ..facts import Decision, FileFacts, Links, Made
+from ..facts import NO_FACTS, Decision, FileFacts, Links, Made
 from ..files.excludes import NOTEBOOK
 from ..model import FileError, FileResult, Finding, Options
 from ..resolve.conditions import made_of
@@ -32,8 +32,8 @@ from .comments import may_suppress
 from .file_facts import facts_of, kept_places, need_at, obstacles_of
 from .notebook import Notebook
 from .notes import note_of, reasons_of_file
-from .parse import SourceError, python_tree
-from .prefilter import may_concern
+from .parse import PythonTree, SourceError, python_tree
+from .prefilter import is_in_code, may_concern
 from .render import Place, Source
 
 __all__ = ["FileWork", "error_of", "links_in", "transform"]
@@ -80,7 +80,10 @@ def links_in(source: bytes, path: str) -> Links:
         document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
     except SourceError:
         return UNKNOWN
-    trees = map(python_tree, document.sources)
+    return _links_of(map(python_tree, document.sources))
+
+
+def _links_of(trees: Iterable[PythonTree]) -> Links:
     return links_of(tree if isinstance(tree, ast.Module) else None for tree in trees)
 
 
@@ -133,6 +136,8 @@ class FileWork:
         self._real = real
         self._rules = rules() if only is None else only
         self._parsed: Optional[tuple[Program, list[Source]]] = None
+        self._trees: list[PythonTree] = []
+        self._is_concerned: Optional[bool] = None
         self._document: Union[Notebook, _PythonFile, None] = None
         if may_concern(source):
             self._document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
@@ -145,7 +150,7 @@ class FileWork:
     def facts(self) -> FileFacts:
         """What the other files of its program must know."""
         if not self._has_names():
-            return FileFacts()
+            return NO_FACTS
         program, sources = self._program()
         return facts_of(program, sources, self._locate, self._options, self._rules)
 
@@ -178,9 +183,22 @@ class FileWork:
         return FileResult(document.with_sources(data), tuple(findings), note=note)
 
     def _has_names(self) -> bool:
-        """Whether a source of the file has a word that a rule looks for."""
-        document = self._document
-        return document is not None and any(map(may_concern, document.sources))
+        """Whether a source of the file has in its code a word that a rule looks for."""
+        if self._is_concerned is None:
+            sources = () if self._document is None else self._document.sources
+            is_possible = any(map(may_concern, sources))
+            trees = self._trees_of_sources() if is_possible else ()
+            self._is_concerned = any(
+                may_concern(source) and is_in_code(source, tree)
+                for source, tree in zip(sources, trees)
+            )
+        return self._is_concerned
+
+    def _trees_of_sources(self) -> list[PythonTree]:
+        """What Python's own parser makes of the sources."""
+        if not self._trees and self._document is not None:
+            self._trees = list(map(python_tree, self._document.sources))
+        return self._trees
 
     def _program(self) -> tuple[Program, list[Source]]:
         if self._parsed is None:
@@ -190,9 +208,10 @@ class FileWork:
                     Notebook(self._source) if is_notebook else _PythonFile(self._source)
                 )
             sources = []
+            trees = self._trees_of_sources()
             for index, data in enumerate(self._document.sources):
                 with self._in(index):
-                    sources.append(Source(data, index))
+                    sources.append(Source(data, index, trees[index]))
             self._parsed = Program([source.module for source in sources]), sources
         return self._parsed
 

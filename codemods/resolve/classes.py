@@ -15,6 +15,7 @@ from .legacy_symbols import is_of_shim, legacy_of, root_of
 from .places import LOOK_ALIKES
 from .program import Program
 from .values import class_around, class_named, sources_of
+from .vocabulary import CLASS
 
 __all__ = [
     "Kind",
@@ -35,10 +36,9 @@ __all__ = [
     "sets_policy",
 ]
 
-_CLASS = "LossScaleOptimizer"
-_SHIMS_FINAL = f"tf_lossscale.keras.mixed_precision.{_CLASS}"
+_SHIMS_FINAL = f"tf_lossscale.keras.mixed_precision.{CLASS}"
 _REWRITE = "enable_mixed_precision_graph_rewrite"
-_MAKERS = frozenset([_CLASS, _REWRITE, "from_loss_scale"])
+_MAKERS = frozenset([CLASS, _REWRITE, "from_loss_scale"])
 _POLICIES = ("Policy", "set_policy", "set_global_policy", "global_policy")
 _UNWRAPPED = ("inner_optimizer", "_optimizer")
 _FROM_CONFIG = ("optimizers.deserialize", "optimizers.get")
@@ -68,7 +68,7 @@ def _names_class(path: str) -> bool:
     legacy = legacy_of(path)
     if legacy is not None:
         return legacy.is_keras_optimizer
-    return is_of_shim(path) and path.rpartition(".")[2] in (_CLASS, "from_loss_scale")
+    return is_of_shim(path) and path.rpartition(".")[2] in (CLASS, "from_loss_scale")
 
 
 def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
@@ -215,7 +215,7 @@ def names_final_class(program: Program) -> bool:
 def names_final_class_of_shim(program: Program) -> bool:
     """Whether the program names the shim's final class."""
     imported = any(one.path == _SHIMS_FINAL for one in program.imports())
-    return imported or any(name == _CLASS for _, name in program.migrated)
+    return imported or any(name == CLASS for _, name in program.migrated)
 
 
 def is_made_here(program: Program, node: cst.CSTNode) -> bool:

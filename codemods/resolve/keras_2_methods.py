@@ -24,11 +24,10 @@ from .mentions import accesses, tested_object
 from .program import Program
 from .tree import walk
 from .values import sources_of
+from .vocabulary import SCALING
 
-__all__ = ["SCALING", "ForeignUse", "foreign_uses", "is_compiled", "is_origin_known"]
+__all__ = ["ForeignUse", "foreign_uses", "is_compiled", "is_origin_known"]
 
-SCALING = ("get_scaled_loss", "get_unscaled_gradients")
-"""Methods that only a loss-scale optimizer of Keras 2 has."""
 _SCALE = "loss_scale"
 _COMPILED = "optimizer"
 """The attribute in which a Keras model keeps its optimizer."""

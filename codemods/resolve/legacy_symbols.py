@@ -20,7 +20,6 @@ from tf_lossscale._paths import PRIVATE, SYMBOLS
 from ..model import Group
 
 __all__ = [
-    "DISTINCTIVE",
     "ON_SHIM",
     "Family",
     "Legacy",
@@ -188,13 +187,6 @@ _MOVED_FINALS = ("LossScaleOptimizer", "set_global_policy")
 Keras 3 has another class of the first name, and wraps optimizers in it under the policy that the
 second one sets.
 """
-
-DISTINCTIVE = frozenset(
-    symbol.name
-    for symbol in SYMBOLS
-    if symbol.legacy and symbol.name not in ("Policy", "set_policy", "global_policy", "LossScale")
-)
-"""Names that are used only by these symbols, and by similar classes of other libraries."""
 
 _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Optional
 
 from ..facts import Links, Trait
+from .vocabulary import SCALING
 
 __all__ = ["UNKNOWN", "links_of"]
 
@@ -29,7 +30,7 @@ _LOADING = (
     "walk_packages",
 )  # fmt: skip
 """Functions that run files which their arguments hardly name."""
-_APPLYING = ("apply_gradients", "get_scaled_loss", "get_unscaled_gradients", "minimize")
+_APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
 
 

@@ -9,10 +9,11 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from .legacy_symbols import DISTINCTIVE, Legacy, is_of_shim, legacy_of, namespace_of, root_of
+from .legacy_symbols import Legacy, is_of_shim, legacy_of, namespace_of, root_of
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import is_stored, last_name
+from .vocabulary import CLASS, DISTINCTIVE, MODULE, NAMES
 
 __all__ = [
     "LOOK_ALIKES",
@@ -38,9 +39,8 @@ LOOK_ALIKES = frozenset(
 The shim is one of them: only a path that leads to one of its legacy symbols is migrated.
 """
 
-_FINAL = "LossScaleOptimizer"
-_MODULES = ("mixed_precision", "tpu")
-_NAMES = DISTINCTIVE | {"experimental", "LossScale", "Policy", "global_policy", "set_policy"}
+_MODULES = (MODULE, "tpu")
+_NAMES = NAMES | {"experimental"}
 _FINAL_MODULE = re.compile(r"(?<!contrib\.)mixed_precision$")
 
 
@@ -260,7 +260,7 @@ class Places:
             is_read = isinstance(self._parents.get(node), cst.Attribute)
             is_below_module = above in _MODULES and not is_read
         is_named = name in DISTINCTIVE
-        is_final = name == _FINAL and bool(_FINAL_MODULE.search(through))
+        is_final = name == CLASS and bool(_FINAL_MODULE.search(through))
         root = _first_name(node)
         scope = self._scopes.loads.get(root) if root is not None else None
         if root is None or scope is None or root.value in ("self", "cls"):

@@ -17,7 +17,8 @@ from ..decision.exports import ReExports, names_read
 from ..decision.flags import FlagSearch
 from ..decision.modules import Modules, stem_of
 from ..decision.programs import programs_of
-from ..facts import ALONE, Decision, FileFacts, Links, Made, Trait
+from ..engine.prefilter import traits_hinted
+from ..facts import ALONE, NO_FACTS, Decision, FileFacts, Links, Made, Trait
 from ..files.discover import Candidate
 from ..model import FileResult
 from .limits import Limits
@@ -82,17 +83,16 @@ class FileSet:
                     decision=decisions.get(candidate.real, ALONE),
                 )
                 for candidate, read in zip(self._candidates, self._reads)
-                if read.error is None
+                if read.final is None
             )
-            numbers = [number for number, read in enumerate(self._reads) if read.error is None]
+            numbers = [number for number, read in enumerate(self._reads) if read.final is None]
             for count, (index, result) in enumerate(workers.do(edits), 1):
                 assert isinstance(result, FileResult)
                 self._results[numbers[index]] = result
                 done((len(self._candidates) + count) // 2)
         for number, read in enumerate(self._reads):
-            if read.error is not None:
-                failed = FileResult(read.source, error=read.error, before=read.source)
-                self._results[number] = failed
+            if read.final is not None:
+                self._results[number] = read.final
 
     def changed(self) -> Iterator[str]:
         """The absolute paths of the files that the results change."""
@@ -112,9 +112,12 @@ class FileSet:
             assert isinstance(read, Read)
             done(count // 2)
             self._reads[number] = read
-            if read.error is None:
+            if read.error is None and read.facts != NO_FACTS:
                 self._facts[self._candidates[number].real] = read.facts
-            self._links[self._candidates[number].real] = read.facts.links
+            if read.facts == NO_FACTS:
+                self._hints |= traits_hinted(read.source, self._hints)
+            else:
+                self._links[self._candidates[number].real] = read.facts.links
         self._facts = dict(sorted(self._facts.items()))
 
     def _decide(self, workers: Workers) -> Mapping[str, Decision]:

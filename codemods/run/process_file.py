@@ -12,7 +12,7 @@ from typing import Union
 from ..engine.parse import SourceError
 from ..engine.prefilter import may_refer, uses_other_contrib
 from ..engine.transform import FileWork, error_of, links_in
-from ..facts import UNREAD, Links, Made
+from ..facts import UNDECIDED, UNREAD, Links, Made
 from ..files import atomic_write
 from ..files.diffs import replacements, unified
 from ..files.discover import words
@@ -72,6 +72,8 @@ class Desk:
             self._garbage += len(source)
             work = FileWork(source, self._plan.options, job.path, job.real)
             facts = work.facts()
+            if facts.is_decided:
+                return Read(source, facts, result=work.result(UNDECIDED)._replace(before=source))
             self._keep(job.real, work)
             return Read(source, facts)
         except Exception as error:  # an internal error fails this file only

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Generic, NamedTuple, Optional, TypeVar
 
 from ..facts import ALONE, Decision, FileFacts, Links
-from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
+from ..model import FileError, FileResult, Finding, KerasChoice, Options, Replacement, Safety
 
 __all__ = [
     "FileOutcome",
@@ -96,11 +96,20 @@ class Read(NamedTuple):
       source: its bytes.
       facts: what other files must know.
       error: set if it could not be read or parsed.
+      result: what becomes of it, if no decision changes that.
     """
 
     source: bytes
     facts: FileFacts = FileFacts(links=Links(is_known=False))
     error: Optional[FileError] = None
+    result: Optional[FileResult] = None
+
+    @property
+    def final(self) -> Optional[FileResult]:
+        """The result, if the file needs no decision."""
+        if self.error is not None:
+            return FileResult(self.source, error=self.error, before=self.source)
+        return self.result
 
 
 class Plan(NamedTuple):

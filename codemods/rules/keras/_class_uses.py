@@ -13,10 +13,10 @@ import libcst as cst
 
 from ...facts import Decision
 from ...resolve.classes import is_made_here
-from ...resolve.legacy_symbols import DISTINCTIVE
 from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
 from ...resolve.program import Program
 from ...resolve.tree import last_name
+from ...resolve.vocabulary import DISTINCTIVE
 from ...rewrite.proposal import Proposal
 
 __all__ = ["reports_of_class", "tests_foreign"]

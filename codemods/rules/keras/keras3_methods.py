@@ -29,8 +29,9 @@ from ...resolve.classes import (
     may_be_loss_scale_optimizer,
     may_inherit,
 )
-from ...resolve.keras_2_methods import SCALING, foreign_uses, is_origin_known
+from ...resolve.keras_2_methods import foreign_uses, is_origin_known
 from ...resolve.values import class_named
+from ...resolve.vocabulary import SCALING
 from ..rule import Decision, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]

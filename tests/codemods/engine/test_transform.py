@@ -1,10 +1,12 @@
 """The guarantees of the engine: unchanged bytes, errors as results, marks, suppressions."""
 
 import pytest
-from tf_lossscale_codemods.engine.prefilter import may_concern
+from tf_lossscale_codemods.engine import prefilter
+from tf_lossscale_codemods.engine.parse import python_tree
+from tf_lossscale_codemods.engine.prefilter import is_in_code, may_concern
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.resolve.legacy_symbols import DISTINCTIVE
+from tf_lossscale_codemods.resolve.vocabulary import DISTINCTIVE
 
 BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
 AFTER = "import tensorflow as tf\nopt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"
@@ -98,6 +100,47 @@ def test_the_prefilter_lets_whole_names_through(source):
 )
 def test_a_part_of_a_longer_name_is_no_legacy_name(source):
     assert not may_concern(source)
+
+
+def test_the_first_words_of_the_prefilter_let_all_others_through():
+    for word in (*prefilter._WHOLE, *prefilter._PARTS):
+        assert any(stem in word for stem in prefilter._STEMS), word
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"# LossScale\nx = 1\n",
+        b'"""See LossScaleOptimizer."""\nx = 1\n',
+        b'class A:\n    """mixed_precision"""\n',
+        b"def cross_replica_sum(x):\n    return x\n\n\ny = cross_replica_sum(1)\n",
+    ],
+)
+def test_comments_docstrings_and_definitions_are_not_code(source):
+    assert may_concern(source)
+    assert not is_in_code(source, python_tree(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"x = 1  # lossscale: ignore\n",
+        b"from a import *\n\n\ndef LossScaleOptimizer():\n    pass\n\n\nLossScaleOptimizer(1)\n",
+        b"import a.mixed_precision\n",
+        b"from .mixed_precision import x\n",
+        b"opt.get_scaled_loss(1)\n",
+        b"class A:\n    def get_scaled_loss(self):\n        pass\n",
+        b"f('Loss' 'Scale')\n",
+        b"f(f'{x}.LossScale')\n",
+        b"# LossScale\nx.optimizer.loss_scale\n",
+        b"a.Policy('mixed_float16')\n",
+        b"s.loss_scale()\n",
+        b"print 'LossScale'\n",
+        b"def f(x: 'LossScaleOptimizer'): pass\n",
+    ],
+)
+def test_names_and_strings_are_code(source):
+    assert is_in_code(source, python_tree(source))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import pytest
 from tf_lossscale_codemods.resolve.legacy_symbols import (
-    DISTINCTIVE,
     Family,
     legacy_of,
     namespace_of,
     root_of,
 )
+from tf_lossscale_codemods.resolve.vocabulary import DISTINCTIVE
 
 from tf_lossscale import _paths
 

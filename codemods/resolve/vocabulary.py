@@ -1,0 +1,110 @@
+"""The words of legacy code, made from the table of public paths; there is no other list of them.
+
+The bytes of a file only rule it out. What remains is parsed, and counts if it has a word in its
+code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tf_lossscale._paths import SYMBOLS
+
+__all__ = [
+    "CLASS",
+    "CROSS_SHARD",
+    "DISTINCTIVE",
+    "LOSS_SCALE",
+    "MODULE",
+    "NAMES",
+    "PARTS",
+    "POLICY",
+    "SCALING",
+    "code_words",
+]
+
+MODULE = "mixed_precision"
+"""The last part of the namespaces that hold nothing else."""
+LOSS_SCALE = "LossScale"
+CLASS = "LossScaleOptimizer"
+SCALING = ("get_scaled_loss", "get_unscaled_gradients")
+"""Methods that only a loss-scale optimizer of Keras 2 has."""
+
+NAMES = frozenset(symbol.name for symbol in SYMBOLS if symbol.legacy)
+"""The names of all legacy symbols."""
+CROSS_SHARD = frozenset(
+    symbol.name for symbol in SYMBOLS if symbol.legacy and "tpu" in symbol.namespaces
+)
+POLICY = frozenset(
+    symbol.name
+    for symbol in SYMBOLS
+    if symbol.name != CLASS and any(space.startswith("keras.") for space in symbol.namespaces)
+) - {"from_loss_scale"}
+"""The functions and the class of the dtype policy."""
+_COMMON = frozenset(["LossScale", "Policy", "global_policy", "set_policy"])
+DISTINCTIVE = NAMES - _COMMON
+"""Names that are used only by these symbols, and by similar classes of other libraries."""
+
+PARTS = frozenset(
+    name.removeprefix("get_").removeprefix("enable_").removeprefix("disable_")
+    for name in NAMES - CROSS_SHARD - {"Policy"}
+    if LOSS_SCALE not in name
+) | {LOSS_SCALE, *SCALING}
+"""Words of which one is in the name of each symbol of `NAMES`, but for whole words."""
+
+
+def code_words(tree: ast.Module) -> Iterator[str]:
+    """What can refer to a symbol in a source: the names that it reads or imports, and its strings.
+
+    Comments and docstrings do not, nor what the file defines itself, but for the methods of an
+    optimizer.
+    """
+    nodes = list(ast.walk(tree))
+    defined = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    imported = {name for node in nodes if isinstance(node, ast.alias) for name in _bound(node)}
+    defined = set() if "*" in imported else defined - imported
+    docstrings = set(map(id, _docstrings(nodes)))
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            yield f".{node.attr}"
+        elif isinstance(node, ast.Call):
+            yield _called(node)
+        elif isinstance(node, ast.Name) and node.id not in defined:
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield from (node.name, node.asname or "")
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        elif isinstance(node, (ast.arg, ast.keyword)):
+            yield node.arg or ""
+        elif isinstance(node, ast.Constant) and id(node) not in docstrings:
+            yield from _texts(node.value)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in SCALING:
+            yield node.name
+
+
+def _called(call: ast.Call) -> str:
+    """The method that a call calls, with the parentheses."""
+    if not isinstance(call.func, ast.Attribute):
+        return ""
+    return f".{call.func.attr}(" if call.args or call.keywords else f".{call.func.attr}()"
+
+
+def _bound(alias: ast.alias) -> tuple[str, ...]:
+    return alias.name, alias.asname or ""
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode("latin-1")
+
+
+def _docstrings(nodes: list[ast.AST]) -> Iterator[ast.Constant]:
+    for node in nodes:
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                yield first.value
