@@ -24,7 +24,7 @@ from .mentions import accesses, tested_object
 from .program import Program
 from .tree import walk
 from .values import sources_of
-from .vocabulary import SCALING
+from .vocabulary import CLASS, SCALING
 
 __all__ = ["ForeignUse", "foreign_uses", "is_compiled", "is_origin_known"]
 
@@ -154,5 +154,6 @@ def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
 
 def _tests_class(program: Program, test: cst.BaseExpression) -> bool:
     """Whether a condition has a class test for a loss-scale optimizer of this file."""
-    nodes = (node for node in walk(test) if node in program.by_node)
+    migrated = {node for node, name in program.migrated if name == CLASS}
+    nodes = (node for node in walk(test) if node in program.by_node or node in migrated)
     return makes_optimizers(program) and any(tested_object(program, node) for node in nodes)
