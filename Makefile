@@ -89,7 +89,7 @@ package: $(TEST)/.ready
 	$(TEST)/bin/python tests/package/smoke.py out/dist
 
 programs: $(TEST)/.ready
-	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution
+	PYTHONPATH=tests/codemods:tests/shim $(TEST)/bin/python -m execution
 
 # Needs Python 3.7, 3.9 and 3.12, and downloads three versions of TensorFlow.
 guides: $(TEST)/.ready

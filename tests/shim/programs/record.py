@@ -11,8 +11,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-from programs.bundle import key_of, key_of_files, read_programs, write_recorded
 from programs.execution import MAJOR_MINOR, execute, execute_files
+from programs.recorded import write_recorded
+from programs.texts import key_of, key_of_files, read_programs
 
 
 def main() -> int:

@@ -8,9 +8,9 @@ import types
 
 import pytest
 
-from programs.bundle import read_programs
 from programs.execution import MAJOR_MINOR, execute
 from programs.test_programs import KERAS_3
+from programs.texts import read_programs
 
 pytestmark = pytest.mark.skipif(MAJOR_MINOR == "1.15", reason="they are for TensorFlow 2")
 

@@ -10,9 +10,10 @@ import re
 import pytest
 from processes import LONG
 
-from programs.bundle import key_of, read_programs, read_recorded
 from programs.comparison import TOLERANCES, differences
 from programs.execution import MAJOR_MINOR, execute
+from programs.recorded import read_recorded
+from programs.texts import key_of, read_programs
 
 KERAS_3 = MAJOR_MINOR not in ("1.15", "2.3", "2.4", "2.8", "2.11", "2.15") and not os.environ.get(
     "TF_USE_LEGACY_KERAS"

@@ -6,10 +6,11 @@ Only programs of which the command reports nothing are executed: a finding, or a
 
 import pytest
 
-from programs.bundle import key_of_files, read_programs, read_recorded
 from programs.comparison import close
 from programs.execution import MAJOR_MINOR, execute_files
+from programs.recorded import read_recorded
 from programs.test_programs import EVERY, KERAS_3
+from programs.texts import key_of_files, read_programs
 
 GRAPH = ("contrib", "cross-shard", "rewrite", "v1")
 if MAJOR_MINOR in ("1.15", "2.3"):
