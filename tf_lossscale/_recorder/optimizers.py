@@ -181,6 +181,8 @@ class Steps:
         self._xla: Optional[bool] = None
         self._rings: Dict[Any, Ring] = {}  # by the graph of a Session; None is for eager mode
         self._begin_record(file, reader)
+        # Now: steps of graphs are read later, and a skipped one may be read after those of others.
+        self._reserved: Optional[int] = file.reserve()
         self.known.add(self)
         STEPS[optimizer] = self
 
@@ -199,6 +201,7 @@ class Steps:
         """Begins another record, of steps that were built for an earlier one, too."""
         with file.guard:
             self._begin_record(file, reader)
+            self._reserved = None
             for ring in self._rings.values():
                 ring.restart()
                 reader.add(ring)
@@ -220,11 +223,12 @@ class Steps:
         if self._number is not None or self.count != 0:
             return
         variables = [reference() for reference in self._variables]
-        optimizer = self._optimizer()
-        if optimizer is None or any(variable is None for variable in variables):
+        if any(variable is None for variable in variables):
             return
         self._description.initial_weights = hash_of(variables, read)
-        slots = slots_of(inner_optimizer(optimizer), variables)
+        optimizer = self._optimizer()
+        # It may be gone: the graph does not need it any more, as where a function has built it.
+        slots = None if optimizer is None else slots_of(inner_optimizer(optimizer), variables)
         self._description.slots = state_of_slots(slots, read)
 
     def ring(self, is_compiled: bool) -> Ring:
@@ -296,7 +300,8 @@ class Steps:
                 found.scale, initial_scale=first.scale, good_steps=good, bad_steps=bad
             )
             found = dataclasses.replace(found, scale=scale)
-        return self._file.add_optimizer(_run_header(self._replicas, self._xla), found)
+        header = _run_header(self._replicas, self._xla)
+        return self._file.add_optimizer(header, found, self._reserved)
 
     def _look_for_break(self, step: int, row: Row, applied: bool) -> None:
         (number, last, was_applied), self._last = self._last, (step, row, applied)

@@ -87,39 +87,68 @@ def read_record(path: str) -> Record:
 def _read(path: str, file: Any, allowed: int) -> Record:
     notes: List[str] = []
     lines = _lines(path, file, allowed, notes)
-    line = next(lines, "")
-    record = Record(path, _header(path, line), [], notes)
-    places: Dict[Any, OptimizerRecord] = {}
-    steps = described = 0
+    content = _Content(Record(path, _header(path, next(lines, "")), [], notes))
     for count, line in enumerate(lines, 2):
         try:
-            values = _parsed(line)
-            if record.ended:
-                raise ValueError("it follows the end line: two runs in one file?")
-            # The test for a step is first: nearly all lines are steps.
-            if "step" in values:
-                steps += 1
-                _add_step(places[values["optimizer"]], values)
-            elif "gap" in values:
-                _add_gap(places[values["optimizer"]], *values["gap"])
-            elif "norms" in values:
-                _add_norms(places[values["optimizer"]], values["norms"])
-            elif "end" in values:
-                if count_of(values["end"], "end") != steps:
-                    raise ValueError(f"the end of {values['end']} steps follows {steps} steps")
-                record.ended = True
-            else:
-                described += len(line)
-                _add_optimizer(places, values, described)
+            content.add(line)
         except _UNREADABLE as error:
             if not line.endswith("\n") and len(line) < _LONGEST_LINE:
                 notes.append(f"{path} ends within line {count}, which is left out.")
                 break
             raise RecordError(f"{path}, line {count}: {_reason(error)}.") from None
-    record.optimizers = [each for each in places.values() if each.steps]
+    record = content.record
+    record.optimizers = [run for run in _in_order(content.places) if run.steps]
     if not record.optimizers:
         raise RecordError(f"{path} has no step.")
     return record
+
+
+class _Content:
+    """A record that is read line by line, without its first line.
+
+    Attributes:
+      record: what was read, without the optimizers.
+      places: the optimizers by their numbers.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.places: Dict[Any, OptimizerRecord] = {}
+        self._steps = self._described = 0
+
+    def add(self, line: str) -> None:
+        """Adds a line; raises an error of `_UNREADABLE`."""
+        values = _parsed(line)
+        if self.record.ended:
+            raise ValueError("it follows the end line: two runs in one file?")
+        # The test for a step is first: nearly all lines are steps.
+        if "step" in values:
+            self._steps += 1
+            _add_step(self.places[values["optimizer"]], values)
+        elif "gap" in values:
+            _add_gap(self.places[values["optimizer"]], *values["gap"])
+        elif "norms" in values:
+            _add_norms(self.places[values["optimizer"]], values["norms"])
+        elif "end" in values:
+            self._end(values["end"])
+        else:
+            self._described += len(line)
+            _add_optimizer(self.places, values, self._described)
+
+    def _end(self, value: Any) -> None:
+        if count_of(value, "end") != self._steps:
+            raise ValueError(f"the end of {value} steps follows {self._steps} steps")
+        self.record.ended = True
+
+
+def _in_order(places: Dict[Any, OptimizerRecord]) -> List[OptimizerRecord]:
+    """Returns the optimizers by their numbers.
+
+    The line of one whose first step is skipped can follow that of a later one.
+    """
+    if all(isinstance(key, int) for key in places):
+        return [places[key] for key in sorted(places)]
+    return list(places.values())
 
 
 def _lines(path: str, file: Any, allowed: int, notes: List[str]) -> Iterator[str]:

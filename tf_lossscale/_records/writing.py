@@ -1,6 +1,7 @@
 """The file of a recording: one for each process, locked, and written at least every second."""
 
 import dataclasses
+import itertools
 import os
 import sys
 import threading
@@ -81,7 +82,8 @@ class RecordFile:
     ) -> None:
         self.disturbed = disturbed
         self.steps = 0
-        self.summaries: List[Summary] = []
+        self._summaries: Dict[int, Summary] = {}  # by the number of the optimizer
+        self._numbers = itertools.count()
         self.complaints: List[str] = []
         self.guard = _Guard()
         self.is_closed = False
@@ -104,14 +106,25 @@ class RecordFile:
         if is_due:
             self.flush()
 
-    def add_optimizer(self, header: RunHeader, record: OptimizerRecord) -> int:
+    @property
+    def summaries(self) -> List[Summary]:
+        """The summary of each optimizer, in the order of their numbers."""
+        return [self._summaries[number] for number in sorted(self._summaries)]
+
+    def reserve(self) -> int:
+        """Returns the number of an optimizer that is added later."""
+        return next(self._numbers)
+
+    def add_optimizer(
+        self, header: RunHeader, record: OptimizerRecord, number: Optional[int] = None
+    ) -> int:
         """Adds an optimizer, without its steps; returns its number, which they refer to."""
         with self.guard:
-            if not self.summaries:
+            if not self._summaries:
                 values = {**vars(header), "disturbed": header.disturbed or self.disturbed}
                 self.write({"tf_lossscale_record": FORMAT, **known(values)})
-            number = len(self.summaries)
-            self.summaries.append(Summary(record.cls, record.scale.rule, record.names))
+            number = self.reserve() if number is None else number
+            self._summaries[number] = Summary(record.cls, record.scale.rule, record.names)
             self.write(
                 {
                     "optimizer": number,
@@ -135,7 +148,7 @@ class RecordFile:
         if self.is_of_this_process:
             with self.guard:
                 self.steps += 1
-                self.summaries[optimizer].add(step, values)
+                self._summaries[optimizer].add(step, values)
                 self.write({"optimizer": optimizer, "step": step, **line_of(values)})
                 if not self._has_begun:
                     self._begin()
