@@ -71,26 +71,37 @@ def same_scale(one: float, other: float) -> bool:
 def _next(
     parameters: ScaleParameters, scale: float, finite: bool, good: int, bad: int
 ) -> Tuple[float, Tuple[int, int]]:
-    rule = parameters.rule
-    if rule == "fixed":
+    if parameters.rule == "fixed":
         return scale, (good, bad)
     if finite:
-        good += 1
-        # Keras 3 waits for exactly this count; the other classes also grow above it.
-        if good < parameters.growth_steps or (rule == "keras3" and good != parameters.growth_steps):
-            return scale, (good, bad)
-        grown = _float32(scale * _float32(parameters.growth_factor))
-        return grown if math.isfinite(grown) or rule == "keras3" else scale, (0, 0)
-    if rule == "exponential" and bad + 1 < parameters.shrink_steps:
+        if not _grows(parameters, good + 1):
+            return scale, (good + 1, bad)
+        return _grown(parameters, scale), (0, 0)
+    if parameters.rule == "exponential" and bad + 1 < parameters.shrink_steps:
         return scale, (0, bad + 1)
+    return _shrunk(parameters, scale), (0, 0)
+
+
+def _grows(parameters: ScaleParameters, good: int) -> bool:
+    # Keras 3 waits for exactly this count; the other classes also grow above it.
+    if parameters.rule == "keras3":
+        return good == parameters.growth_steps
+    return good >= parameters.growth_steps
+
+
+def _grown(parameters: ScaleParameters, scale: float) -> float:
+    grown = _float32(scale * _float32(parameters.growth_factor))
+    return grown if math.isfinite(grown) or parameters.rule == "keras3" else scale
+
+
+def _shrunk(parameters: ScaleParameters, scale: float) -> float:
     shrunk = _float32(scale * _float32(parameters.shrink_factor))
-    if rule == "keras3":
-        shrunk = shrunk if abs(shrunk) >= _SMALLEST_NORMAL or math.isnan(shrunk) else 0.0
-    elif rule == "exponential":
-        shrunk = shrunk if shrunk > 1.0 else 1.0  # NaN becomes 1
-    elif shrunk < 1.0:  # NaN stays NaN
-        shrunk = 1.0
-    return shrunk, (0, 0)
+    if parameters.rule == "keras3":
+        is_zero = abs(shrunk) < _SMALLEST_NORMAL
+        return 0.0 if is_zero else shrunk
+    if parameters.rule == "exponential":
+        return shrunk if shrunk > 1.0 else 1.0  # NaN becomes 1
+    return 1.0 if shrunk < 1.0 else shrunk  # NaN stays NaN
 
 
 def _cause(scale: float, following: float, expected: float, finite: bool) -> str:

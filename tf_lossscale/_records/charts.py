@@ -136,20 +136,28 @@ class _Axis(NamedTuple):
         below = [point for point in points if point[1] < self.low]
         parts, labels = [], []
         if above:
-            most = max(value for _, value in above)
-            parts.append(_marks([at for at, _ in above], "0v-5", span))
-            text = f"&#9650; {len(above)} above, up to {most:.3g}"
-            labels.append(f"<span class='cut'>{text}</span>")
+            parts.append(_marks(above, "0v-5", span))
+            labels.append(
+                f"<span class='cut'>&#9650; {len(above)} above, up to {_most(above)}</span>"
+            )
         if below:
-            least = min(value for _, value in below)
-            parts.append(_marks([at for at, _ in below], "100v5", span))
-            text = f"&#9660; {len(below)} below, to {least:.3g}"
+            parts.append(_marks(below, "100v5", span))
+            text = f"&#9660; {len(below)} below, to {_least(below)}"
             labels.append(f"<span class='cut below'>{text}</span>")
         return parts, labels
 
 
-def _marks(steps: Sequence[int], shape: str, span: Span) -> str:
-    path = "".join(f"M{span.x(at):.1f},{shape}" for at in sorted(set(steps))[:_BUCKETS])
+def _most(points: _Points) -> str:
+    return f"{max(value for _, value in points):.3g}"
+
+
+def _least(points: _Points) -> str:
+    return f"{min(value for _, value in points):.3g}"
+
+
+def _marks(points: _Points, shape: str, span: Span) -> str:
+    steps = sorted({step for step, _ in points})
+    path = "".join(f"M{span.x(at):.1f},{shape}" for at in steps[:_BUCKETS])
     return f"<path style='stroke:var(--part)' d='{path}'/>"
 
 
