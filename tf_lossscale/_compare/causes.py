@@ -50,17 +50,24 @@ def who_reduces(runs: Runs) -> Optional[str]:
 
     That is what clipping and weight decay do. None if the records deny it.
     """
-    if runs.knows_clipping:
-        reduced = [_reduced_steps(runs, run) for _, run in runs.both]
-        alone = [not reduced[1 - number] and reduced[number] >= _STEPS for number in (0, 1)]
-        return next((name for (name, _), is_so in zip(runs.both, alone) if is_so), None)
-    for number, (name, run) in enumerate(runs.both):
-        limit = clipping_limit(run)
-        pairs = [pair for pair in runs.pairs("norm") if are_positive(*pair)]
-        # The other run has gradients that are larger than the limit, and applies them.
-        if limit and sum(pair[1 - number] > _ABOVE * limit for pair in pairs) >= _STEPS:
-            return name
-    return None
+    reduces_alone = _reduces_alone if runs.knows_clipping else _has_a_limit_alone
+    return next((name for name, _ in runs.both if reduces_alone(runs, name)), None)
+
+
+def _reduces_alone(runs: Runs, name: str) -> bool:
+    counts = {which: _reduced_steps(runs, run) for which, run in runs.both}
+    own = counts.pop(name)
+    return own >= _STEPS and not any(counts.values())
+
+
+def _has_a_limit_alone(runs: Runs, name: str) -> bool:
+    """Returns whether the other run has gradients above the limit of a run, and applies them."""
+    place = 0 if name == "old" else 1
+    limit = clipping_limit(runs.both[place][1])
+    if not limit:
+        return False
+    others = [pair[1 - place] for pair in runs.pairs("norm") if are_positive(*pair)]
+    return sum(norm > _ABOVE * limit for norm in others) >= _STEPS
 
 
 def _reduced_steps(runs: Runs, run: OptimizerRecord) -> int:

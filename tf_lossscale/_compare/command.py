@@ -7,8 +7,13 @@ import sys
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from tf_lossscale._compare import rendering
-from tf_lossscale._compare.comparing import compare, equal_conditions, why_other_program
-from tf_lossscale._compare.judgements import Comparison, Verdict
+from tf_lossscale._compare.comparing import (
+    compare,
+    equal_conditions,
+    in_order_of,
+    why_other_program,
+)
+from tf_lossscale._compare.judgements import Comparison, Kind, Verdict
 from tf_lossscale._compare.page import page
 from tf_lossscale._compare.runs import Again, Conditions
 from tf_lossscale._process import ArgumentParser
@@ -31,7 +36,7 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     try:
         return _run(options)
     except RecordError as error:
-        print(f"{prog} compare: {error}", file=sys.stderr)
+        print(shortened(f"{prog} compare: {error}"), file=sys.stderr)
     except MemoryError:
         print(f"{prog} compare: there is not enough memory for these records.", file=sys.stderr)
     return 2
@@ -84,6 +89,7 @@ class _Records(NamedTuple):
 
 def _read(options: argparse.Namespace) -> _Records:
     old, new = read_record(options.old), read_record(options.new)
+    new.optimizers = in_order_of(old.optimizers, new.optimizers)
     notes = [note for record in (old, new) for note in record.notes]
     again = []
     for path in options.baseline:
@@ -94,6 +100,7 @@ def _read(options: argparse.Namespace) -> _Records:
         record = read_record(path)
         if len(record.optimizers) != len(old.optimizers):
             raise RecordError(_other_number(old, record, "baseline"))
+        record.optimizers = in_order_of(old.optimizers, record.optimizers)
         again.append(record)
     for path in paths_of(options.old):
         reason = _why_not_used(path, old, again)
@@ -113,6 +120,7 @@ def _why_not_used(path: str, old: Record, again: List[Record]) -> str:
         return "it was not made with this record"
     if len(record.optimizers) != len(old.optimizers):
         return "it has another number of optimizers"
+    record.optimizers = in_order_of(old.optimizers, record.optimizers)
     for mine, theirs in zip(old.optimizers, record.optimizers):
         reasons = list(why_other_program(mine, _again(record, theirs)))
         if reasons:
@@ -152,7 +160,7 @@ def _run(options: argparse.Namespace) -> int:
         write(options.html, content, records.paths)
     print(first_line)
     for note in records.notes:
-        print(f"note: {note}")
+        print(shortened(f"note: {note}"))
     for number, each in ordered:
         if len(found) > 1:
             print(f"\n{titles[number]}:\n{rendering.sentence(each)}")
@@ -174,10 +182,14 @@ def _compare(records: _Records, loss_tolerance: float) -> List[Comparison]:
     return found
 
 
-def _rank(comparison: Comparison) -> Tuple[int, float]:
-    """Orders comparisons: those that are not the same first, by the step where runs part."""
+def _rank(comparison: Comparison) -> Tuple[int, float, bool]:
+    """Orders comparisons: those that are not the same first, by the step where runs part.
+
+    A fact about one optimizer comes before what is measured about another: it may be the reason.
+    """
     place = {Verdict.DIFFERENT: 0, Verdict.UNDECIDED: 1}.get(comparison.verdict, 2)
-    return place, float("inf") if comparison.step is None else comparison.step
+    step = float("inf") if comparison.step is None else comparison.step
+    return place, step, comparison.first.kind in (Kind.LEAVES, Kind.SKIPS)
 
 
 def _first_line(records: _Records, found: List[Comparison], titles: List[str], first: int) -> str:

@@ -5,7 +5,7 @@ the loss scale. Then comes what follows from equal weights, before the first upd
 measured by runs of the old program itself.
 """
 
-from typing import Callable, Iterator, List, Optional
+from typing import Callable, Iterator, List, Optional, Sequence
 
 from tf_lossscale._compare import facts, first_step
 from tf_lossscale._compare.envelope import judge_envelope
@@ -41,6 +41,24 @@ def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
     names = ("tensorflow", "keras", "devices", "replicas", "xla")
     equal = all(getattr(old, name) == getattr(new, name) for name in names)
     return equal and old.tensorflow is not None
+
+
+def in_order_of(
+    old: Sequence[OptimizerRecord], other: Sequence[OptimizerRecord]
+) -> List[OptimizerRecord]:
+    """Returns the optimizers of another run in the order of those with equal shapes in the old one.
+
+    A program may make the first step of its optimizers in another order on another version. If one
+    has no counterpart, the order is kept.
+    """
+    found, rest = [], list(other)
+    for run in old:
+        alike = [candidate for candidate in rest if candidate.shapes == run.shapes]
+        if not alike:
+            return list(other)
+        found.append(alike[0])
+        rest = [candidate for candidate in rest if candidate is not alike[0]]
+    return found + rest
 
 
 def compare(

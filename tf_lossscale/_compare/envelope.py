@@ -53,16 +53,28 @@ class Measure(NamedTuple):
         return max(self.windows, key=lambda window: window.ratio)
 
     @property
+    def beginning(self) -> List[Window]:
+        """The windows before rounding has carried runs as far away as it ever does."""
+        return self.windows[: int(limits.BEGINNING.value) // _SIZE]
+
+    @property
     def on_average(self) -> float:
-        """The geometric mean of how much farther away the new run is."""
-        logs = [math.log(window.ratio_of_mean) for window in self.windows]
-        return math.exp(min(sum(logs) / len(logs), 100.0))
+        """The geometric mean of how much farther away the new run is: in all, or at first."""
+        means = [
+            _geometric_mean([window.ratio_of_mean for window in windows])
+            for windows in (self.windows, self.beginning)
+        ]
+        return max(means)
 
     @property
     def would_show(self) -> float:
-        """The relative difference in all windows that would just be more than rounding."""
-        logs = [math.log(window.mean) for window in self.windows]
-        return limits.LEAVES_ON_AVERAGE.value * math.exp(sum(logs) / len(logs))
+        """The relative difference in the first windows that would just be more than rounding."""
+        mean = _geometric_mean([window.mean for window in self.beginning])
+        return limits.LEAVES_ON_AVERAGE.value * mean
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(min(sum(map(math.log, values)) / len(values), 100.0))
 
 
 def measures(runs: Runs) -> List[Measure]:
@@ -246,6 +258,8 @@ def _within(runs: Runs, found: Sequence[Measure]) -> Judgement:
         "on_average": max(measure.on_average for measure in found),
         "metric": shown[0].metric,
         "would_show": shown[0].would_show,
+        "until": min(int(limits.BEGINNING.value), len(runs.steps)),
+        "steps": len(runs.steps),
         "again": len(runs.again),
         "with_scale": sum(again.has_other_scale for again in runs.again),
     }

@@ -150,6 +150,17 @@ def judge_completeness(runs: Runs) -> Iterator[Judgement]:
         if run.steps[0] > first:
             yield Judgement(Kind.BEGINS_LATER, run.steps[0], {"run": name})
     yield from _missing_numbers(runs)
+    yield from _missing_unscaling(runs)
+
+
+def _missing_unscaling(runs: Runs) -> Iterator[Judgement]:
+    """Finds that only the old run unscales its gradients where a record shows it.
+
+    A program that clips by the global norm and forgets to unscale can apply the same gradients.
+    """
+    has_scale = any(scale not in (None, 1.0) for scale in runs.column(runs.new, "scales"))
+    if runs.old.unscaled_by is not None and runs.new.unscaled_by is None and has_scale:
+        yield Judgement(Kind.NOT_UNSCALED_HERE)
 
 
 def _missing_numbers(runs: Runs) -> Iterator[Judgement]:

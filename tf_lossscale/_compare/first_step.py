@@ -7,9 +7,9 @@ without another run of the old program. With disturbed runs, the bound is what t
 from typing import Iterator, List, Optional, Sequence
 
 from tf_lossscale._compare.causes import cause_of_first_loss, cause_of_ratio
-from tf_lossscale._compare.judgements import Judgement, Kind
+from tf_lossscale._compare.judgements import Cause, Judgement, Kind
 from tf_lossscale._compare.limits import FIRST, FIRST_AT_LEAST, first_loss, first_norm
-from tf_lossscale._compare.runs import Runs, Values, difference
+from tf_lossscale._compare.runs import Runs, Values, are_positive, difference
 from tf_lossscale._records.format import OptimizerRecord
 
 _PRECISIONS = ("bfloat16", "float16", "float32", "float64")
@@ -52,9 +52,9 @@ def _of_norm(
 ) -> Judgement:
     old, new = (runs.values(metric, run)[index] for _, run in runs.both)
     evidence = {"metric": metric, "old": old, "new": new, "error": error, "limit": limit}
-    cause = None
-    if metric == "norm":
-        cause = cause_of_ratio(old, new, runs.at("scales", index)[1])
+    cause = cause_of_ratio(old, new, runs.at("scales", index)[1])
+    if metric == "kept" and cause is Cause.WHOLE_FACTOR:
+        cause = None  # a limit can leave any part of a norm
     return Judgement(Kind.FIRST_NORM, runs.steps[index], evidence, cause)
 
 
@@ -69,8 +69,19 @@ def judge_variables(runs: Runs) -> Iterator[Judgement]:
         measured = [FIRST.value * each for each in again if each is not None]
         if (error or 0.0) > max([bound, *measured]):
             evidence = {"old": old[index], "new": new[index], "name": runs.new.names[index]}
-            yield Judgement(Kind.VARIABLE_NORM, 0, {**evidence, "index": index, "error": error})
+            evidence = {**evidence, "index": index, "error": error}
+            yield Judgement(Kind.VARIABLE_NORM, 0, evidence, _cause_in_all(runs))
             return
+
+
+def _cause_in_all(runs: Runs) -> Optional[Cause]:
+    """Returns the cause that the norms of all variables show; None if one of them denies it."""
+    scale = runs.at("scales", 0)[1]
+    pairs = [
+        pair for pair in zip(runs.old.norms or [], runs.new.norms or []) if are_positive(*pair)
+    ]
+    causes = {cause_of_ratio(old, new, scale) for old, new in pairs}
+    return causes.pop() if len(causes) == 1 else None
 
 
 def _of_variables(runs: Runs) -> Iterator[Values]:
@@ -103,8 +114,10 @@ def _allowed(runs: Runs, metric: str, bound: float) -> float:
 
 
 def _largest(runs: Runs, metric: str, run: OptimizerRecord) -> Optional[float]:
+    # With another loss scale, it may apply a step that the old run skips, and so be ahead of it.
+    end = min(runs.updated, runs.first_update(run)) + 1
     errors: Sequence[Optional[float]] = runs.differences(metric, runs.old, run)
     known: List[float] = [
-        error for error in errors[: runs.updated + 1] if error is not None and error < float("inf")
+        error for error in errors[:end] if error is not None and error < float("inf")
     ]
     return max(known, default=None)

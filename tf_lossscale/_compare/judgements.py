@@ -54,6 +54,7 @@ class Kind(enum.Enum):
     BEGINS_LATER = "begins later"
     GAP = "steps missing"
     NUMBERS_MISSING = "numbers missing"
+    NOT_UNSCALED_HERE = "unscaled by the old program only"
     NO_BASELINE = "no disturbed runs"
     FEW_STEPS = "few steps"
     NO_SCALE_RUNS = "no run with another loss scale"
@@ -81,6 +82,7 @@ VERDICTS: Dict[Kind, Verdict] = {
             Kind.BEGINS_LATER,
             Kind.GAP,
             Kind.NUMBERS_MISSING,
+            Kind.NOT_UNSCALED_HERE,
             Kind.NO_BASELINE,
             Kind.FEW_STEPS,
             Kind.NO_SCALE_RUNS,

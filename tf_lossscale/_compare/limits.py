@@ -16,6 +16,12 @@ class Limit(NamedTuple):
 
 
 WINDOW = Limit(10, "steps", "differences of single steps vary too much to be compared")
+BEGINNING = Limit(
+    240,
+    "steps",
+    "the length of the runs that the factors come from; in longer ones, rounding carries each run "
+    "as far as it can, and the mean over all steps hides what differs at first",
+)
 LEAVES = Limit(
     4.0,
     "largest distance between two runs of the old program, in this window and its neighbors",

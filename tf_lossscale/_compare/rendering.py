@@ -1,18 +1,18 @@
 """Turns judgements into sentences, for the text, the JSON and the page alike."""
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from tf_lossscale._compare import limits
 from tf_lossscale._compare.facts import first_unequal
 from tf_lossscale._compare.judgements import Cause, Comparison, Judgement, Kind, Verdict
-from tf_lossscale._compare.runs import Runs
+from tf_lossscale._compare.runs import Runs, has_any
 from tf_lossscale._records.format import Setting
 from tf_lossscale._records.summary import Summary, shortened
 
 _LISTED = 4
 """Of longer lists, the first so many items are named."""
 _Phrase = Callable[[Dict[str, Any]], str]
-_NAMES = {"loss": "losses", "norm": "gradient norms", "kept": "parts that clipping leaves"}
+_NAMES = {"loss": "losses", "norm": "gradient norms", "kept": "parts of the norms that are applied"}
 
 
 def sentence(comparison: Comparison) -> str:
@@ -38,37 +38,36 @@ def advice(comparison: Comparison) -> str:
 
 def evidence(comparison: Comparison) -> List[str]:
     """Returns the reasons for a verdict, a phrase each."""
-    if comparison.runs is None:
-        return [phrase(judgement) for judgement in comparison.judgements[1:]]
-    runs: Runs = comparison.runs
-    found = [shortened(phrase(judgement)) for judgement in comparison.judgements[1:]]
-    found.append(f"{len(runs.steps)} steps in common")
+    found = [phrase(judgement) for judgement in comparison.judgements[1:]]
+    if comparison.runs is not None:
+        found += _of_runs(comparison.runs)
+    return [*map(shortened, found)]
+
+
+def _of_runs(runs: Runs) -> Iterator[str]:
+    """Yields what the records of two runs show, whatever the verdict is."""
+    yield f"{len(runs.steps)} steps in common"
     if runs.old.initial_weights and runs.old.initial_weights == runs.new.initial_weights:
-        found.append("equal initial weights")
+        yield "equal initial weights"
     for metric, name in (("loss", "losses"), ("norm", "gradient norms")):
-        known = [bool(_has(runs, run, metric)) for _, run in runs.both]
-        if not all(known):
-            where = f"the {'new' if known[0] else 'old'} record" if any(known) else "either record"
-            found.append(f"there are no {name} in {where}")
+        lacking = [which for which, run in runs.both if not has_any(runs.column(run, metric))]
+        if lacking:
+            where = f"the {lacking[0]} record" if len(lacking) == 1 else "either record"
+            yield f"there are no {name} in {where}"
     unequal = first_unequal(runs) if runs.conditions.are_equal else None
     if unequal is not None:
-        found.append(
+        yield (
             f"the numbers differ from step {runs.steps[unequal]} on, although equal versions and "
             "devices usually give equal bits"
         )
     for name, run in runs.both:
-        found.append(shortened(f"the {name} run: {Summary.of(run).sentence()}"))
-    return found
+        yield f"the {name} run: {Summary.of(run).sentence()}"
 
 
 def table(comparison: Comparison) -> List[List[str]]:
     """Returns the steps around the one where the runs diverge or differ, as cells of a table."""
     runs, step = comparison.runs, comparison.step
     return [] if runs is None or step is None else runs.around(step)
-
-
-def _has(runs: Runs, run: Any, name: str) -> bool:
-    return any(value is not None for value in runs.column(run, name))
 
 
 def phrase(judgement: Judgement) -> str:
@@ -123,8 +122,12 @@ def _within(values: Dict[str, Any]) -> str:
     return (
         f"The new run is at most {values['ratio']:.2g} times as far from the old run as "
         f"{values['again']} disturbed runs are from each other; {_NAMES[values['metric']]} that "
-        f"differ by {_percent(values['would_show'])}"
+        f"differ by {_percent(values['would_show'])}{_until(values)}"
     )
+
+
+def _until(values: Dict[str, Any]) -> str:
+    return f" in the first {values['until']} steps" if values["until"] < values["steps"] else ""
 
 
 def _states(runs: Optional[Runs]) -> str:
@@ -247,8 +250,8 @@ def _leaves(values: Dict[str, Any]) -> str:
 def _first_norm(values: Dict[str, Any]) -> str:
     if values["metric"] == "kept":
         return (
-            f"at step {values['step']}, before an update, clipping leaves {values['old']:.4g} of "
-            f"the gradient norm in the old run and {values['new']:.4g} in the new one"
+            f"at step {values['step']}, before an update, the old run applies {values['old']:.4g} "
+            f"of its gradient norm and the new one {values['new']:.4g}"
         )
     return (
         f"the gradient norms differ at step {values['step']}, before an update "
@@ -325,6 +328,10 @@ _PHRASES: Dict[Kind, _Phrase] = {
     Kind.NUMBERS_MISSING: lambda v: (
         f"neither losses nor norms from step {v['step']} on are in both records"
     ),
+    Kind.NOT_UNSCALED_HERE: lambda v: (
+        "only the old run shows where its gradients are unscaled; the new program does not unscale "
+        "them with its loss-scale optimizer"
+    ),
     Kind.NO_BASELINE: _no_baseline,
     Kind.FEW_STEPS: lambda v: f"{v['steps']} steps are too few to compare",
     Kind.NO_SCALE_RUNS: lambda v: (
@@ -349,6 +356,9 @@ _RECORD = (
 _ADVICE = {
     Kind.NO_BASELINE: _RECORD,
     Kind.NO_SCALE_RUNS: _RECORD,
+    Kind.NOT_UNSCALED_HERE: (
+        "call `get_unscaled_gradients` (v1: `compute_gradients`) in the new program, too."
+    ),
     Kind.FEW_STEPS: f"record at least {limits.FEW.value:g} steps.",
     Kind.UNSTEADY: "record both programs in float32, or with dropout off.",
 }

@@ -62,8 +62,7 @@ class Runs:
         self._aligned: Dict[Tuple[int, str], List[Any]] = {}
         self.again = self._that_measure()
         self.part = self.parting(old, new)
-        updates = (i for i in range(self.part) if self._is_updated(i))
-        self.updated = next(updates, self.part)
+        self.updated = min(self.part, *(self.first_update(run) for _, run in self.both))
 
     def _that_measure(self) -> List[Again]:
         """Returns the other runs of the old program, without those that are equal to another."""
@@ -105,8 +104,10 @@ class Runs:
         """Whether a run of the old program has another loss scale, so that it skips other steps."""
         return any(again.has_other_scale for again in self.again)
 
-    def _is_updated(self, index: int) -> bool:
-        return True in (*self.at("applied", index), *self.at("finite", index))
+    def first_update(self, run: OptimizerRecord) -> int:
+        """Returns the position of the first step that a run applies; else how many there are."""
+        flags = zip(self.column(run, "applied"), self.column(run, "finite"))
+        return next((i for i, pair in enumerate(flags) if True in pair), len(self.steps))
 
     @property
     def knows_clipping(self) -> bool:

@@ -61,7 +61,7 @@ FACTS = [
     (Run(norm_by_scale=1), Kind.FIRST_NORM, "step 0", "scaled twice, or not unscaled"),
     (Run(norm_by_scale=-1), Kind.FIRST_NORM, "step 0", "unscaled twice"),
     (Run(norm_factor=0.5), Kind.FIRST_NORM, "step 0", "a sum over replicas or batches"),
-    (Run(clip=1.0), Kind.FIRST_NORM, "clipping leaves 1 of", "in the old run"),
+    (Run(clip=1.0), Kind.FIRST_NORM, "the old run applies 1 of", "and the new one 0.6"),
     (Run(steps=999), Kind.STEPS, "makes 1000 steps and the new one 999", ""),
 ]
 
@@ -395,6 +395,120 @@ def test_a_variable_without_a_gradient_is_found_in_the_first_step():
     assert compare(old, new).first.kind is Kind.NO_BASELINE
     old.norms, new.norms = [1.0, 1e-6], [1.0, 3e-6]  # zero but for rounding
     assert compare(old, new).first.kind is Kind.NO_BASELINE
+
+
+@pytest.mark.parametrize(
+    ("factor", "cause"), [(8.0, Cause.NOT_UNSCALED), (1 / 8.0, Cause.NOT_SCALED), (2.0, None)]
+)
+def test_gradients_that_change_after_they_were_unscaled_have_a_cause(factor, cause):
+    old, new = record(CALM), record(CALM)
+    new.norm = [norm * factor for norm in new.norm]
+    found = compare(old, new)
+    assert found.first.kind is Kind.FIRST_NORM
+    assert found.first.evidence["metric"] == "kept"
+    assert found.first.cause is cause
+    assert f"the old run applies 1 of its gradient norm and the new one {factor:g}" in (
+        rendering.sentence(found)
+    )
+
+
+@pytest.mark.parametrize(
+    ("norms", "cause"),
+    [([8.0, 16.0], Cause.NOT_UNSCALED), ([2.0, 4.0], Cause.WHOLE_FACTOR), ([2.0, 7.0], None)],
+)
+def test_a_cause_in_the_norms_of_variables_must_be_that_of_all(norms, cause):
+    old, new = record(CALM), record(dataclasses.replace(CALM, kernel=1))
+    for run, values in ((old, [1.0, 2.0]), (new, norms)):
+        run.names, run.shapes, run.norms = ["a", "b"], [[4], [4]], values
+    found = compare(old, new)
+    assert found.first.kind is Kind.VARIABLE_NORM
+    assert found.first.cause is cause
+
+
+def test_a_disturbed_run_that_is_ahead_does_not_widen_the_limit():
+    # With a smaller scale, it applies steps that both other runs skip.
+    old = record(Run(steps=60, initial_scale=2.0**18))
+    assert old.applied[:3] == [False] * 3
+    ahead = record(Run(steps=60, initial_scale=2.0**18, scale_factor=2.0**-8, disturbed=1))
+    assert ahead.applied[0]
+    new = copy.deepcopy(old)
+    new.loss[1] *= 1.05
+    found = compare(old, new, Conditions(again=[Again(ahead, has_other_scale=True)]))
+    assert (found.first.kind, found.step) == (Kind.FIRST_LOSS, 1)
+
+
+def test_a_program_that_nowhere_unscales_is_not_shown_to_be_the_same():
+    # If it clips by the global norm, it may apply equal gradients.
+    old, new = record(CALM), record(dataclasses.replace(CALM, kernel=1))
+    old.unscaled_by = "program"
+    conditions = Conditions(again=again(CALM))
+    found = compare(old, new, conditions)
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.first.kind is Kind.NOT_UNSCALED_HERE
+    assert "get_unscaled_gradients" in rendering.advice(found)
+    for unscaled_by in ("program", "step"):
+        new.unscaled_by = unscaled_by
+        assert compare(old, new, conditions).verdict is Verdict.SAME
+    old.unscaled_by = new.unscaled_by = None  # as where gradients are accumulated in variables
+    assert compare(old, new, conditions).verdict is Verdict.SAME
+
+
+def test_a_long_run_is_not_less_certain_than_its_beginning():
+    def noisy(run, seed):
+        """The run, with losses that are no more alike after 240 steps."""
+        noise = random.Random(seed)
+        run.loss[240:] = [loss * noise.uniform(0.5, 1.5) for loss in run.loss[240:]]
+        return run
+
+    long = dataclasses.replace(CALM, steps=1200, knows_rate=False)
+    others = [
+        Again(noisy(each.run, seed), each.has_other_scale) for seed, each in enumerate(again(long))
+    ]
+    conditions = Conditions(again=others)
+    old, new = noisy(record(long), 7), noisy(record(dataclasses.replace(long, kernel=1)), 8)
+    found = compare(old, new, conditions)
+    assert found.verdict is Verdict.SAME
+    assert "in the first 240 steps would show" in rendering.sentence(found)
+    wrong = noisy(record(dataclasses.replace(long, kernel=1, rate=0.021)), 8)
+    assert compare(old, wrong, conditions).verdict is Verdict.DIFFERENT
+
+
+def test_optimizers_are_compared_with_those_of_equal_shapes(tmp_path, capsys):
+    first, second = record(CALM), record(dataclasses.replace(CALM, data=3))
+    second.shapes = [[4, 2]]
+    old = write(tmp_path / "old.jsonl", first, second)
+    new = write(tmp_path / "new.jsonl", second, first)
+    assert main([old, new]) == 0
+    assert capsys.readouterr().out.startswith("2 optimizers: 2 identical.")
+
+
+def test_a_fact_about_one_optimizer_comes_before_what_is_measured_about_another(tmp_path, capsys):
+    second = dataclasses.replace(CALM, data=3)
+    old = write(tmp_path / "old.jsonl", record(CALM), record(second), header=HEADERS[0])
+    for number, runs in enumerate(zip(again(CALM), again(second)), 1):
+        header = RunHeader("2.8.4", id=str(number), disturbed=disturbance("a", number, 2.0**-11))
+        write(path_of(old, number), *(each.run for each in runs), header=header)
+    wrong = [record(dataclasses.replace(CALM, kernel=1)), record(second)]
+    wrong[0].loss[5:] = [loss * 1.2 for loss in wrong[0].loss[5:]]
+    wrong[1].rate[0] = 1.0
+    new = write(tmp_path / "new.jsonl", *wrong, header=HEADERS[1])
+    assert main([old, new]) == 1
+    first_line = capsys.readouterr().out.splitlines()[0]
+    assert first_line.endswith("Optimizer 1 (Simulated) differs first, at step 0.")
+
+
+def test_notes_about_files_with_long_names_are_short(tmp_path, capsys):
+    folder = tmp_path / ("long " * 40) / ("name " * 40)
+    folder.mkdir(parents=True)
+    old = write(folder / "old.jsonl", record(CALM), header=HEADERS[0])
+    new = write(folder / "new.jsonl", record(dataclasses.replace(CALM, kernel=1)))
+    (folder / "old.disturbed-1.jsonl").write_text("{}\n" * 3)
+    main([old, new])
+    (folder / "new.jsonl").write_text("[]")
+    main([old, new])
+    out, err = capsys.readouterr()
+    assert "is not used" in out
+    assert max(map(len, (out + err).splitlines())) <= 300
 
 
 OTHER_PROGRAMS = [
