@@ -162,12 +162,18 @@ def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
             else tf.cast(old[each.source], each.dtype)  # does nothing to one of this type
             for each in plan.tensors
         ]
-        session.run(
-            tf.raw_ops.SaveV2(
-                prefix=prefix,
-                tensor_names=[each.key for each in plan.tensors],
-                shape_and_slices=[""] * len(values),
-                tensors=values,
-            )
+        save = tf.raw_ops.SaveV2(
+            prefix=prefix,
+            tensor_names=[each.key for each in plan.tensors],
+            shape_and_slices=[""] * len(values),
+            tensors=values,
         )
+        try:
+            session.run(save)
+        except tf.errors.OpError as error:
+            if error.op is not save:
+                raise
+            name, last = os.path.basename(prefix), error.message.rpartition("; ")[2]
+            reason = last.partition("\n")[0]  # what follows names the operation
+            raise CheckpointError(f"{name}: the copy cannot be written: {reason}") from error
     tf1.train.update_checkpoint_state(os.path.dirname(prefix), os.path.basename(prefix))

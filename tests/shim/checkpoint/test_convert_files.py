@@ -68,6 +68,18 @@ def test_an_empty_destination_is_refused(destination, source, tmp_path, monkeypa
     assert listing(tmp_path) == before
 
 
+@pytest.mark.parametrize("length", [215, 250])  # TensorFlow makes the name of a file longer
+def test_a_copy_that_cannot_be_written_says_nothing_about_the_source(
+    length, source, tmp_path, checkpoint
+):
+    before = listing(tmp_path)
+    status, _, err = checkpoint("convert", source, tmp_path / ("n" * length), "--to", "v1")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "too long" in err
+    assert "damaged" not in err
+    assert listing(tmp_path) == before
+
+
 def test_a_dry_run_prints_the_same_and_writes_nothing(source, tmp_path, checkpoint):
     before = listing(tmp_path)
     status, dry, _ = checkpoint("convert", source, tmp_path / "m", "--to", "v1", "--dry-run")
