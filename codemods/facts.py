@@ -98,10 +98,12 @@ class Export(NamedTuple):
       meanings: dotted paths, or what begins with `<` for values that the file makes; see
         `resolve.qualified_names`.
       is_kept: whether a place that binds the name keeps a legacy symbol, as it is silenced.
+      returns: what a function with the name returns, as paths like `meanings`.
     """
 
     meanings: frozenset[str]
     is_kept: bool = False
+    returns: frozenset[str] = frozenset()
 
 
 class Made(NamedTuple):
@@ -111,11 +113,13 @@ class Made(NamedTuple):
       depends: whether the file makes it of the version of TensorFlow.
       names: the names of other files that it is made of, as in `Need`.
       value: its value on the newest TensorFlow, in a tuple; None if that cannot be computed.
+      as_text: the first release that a comparison of versions as text takes for an older one.
     """
 
     depends: bool
     names: frozenset[str] = frozenset()
     value: Optional[tuple[Constant]] = None
+    as_text: str = ""
 
 
 class Links(NamedTuple):
@@ -194,6 +198,8 @@ class Decision(NamedTuple):
       compared: those that files read which compare types of objects.
       flags: the names of other files that depend on the version, with their value on the newest
         TensorFlow, as in `Made`.
+      texts: those of the flags that compare versions as text, with the first release that they
+        take for an older one.
       settled: the paths through other files that need no change here.
       traits: what the files of the program have, this one included.
       others: what the other files of the program have.
@@ -204,6 +210,7 @@ class Decision(NamedTuple):
     reads: frozenset[str] = frozenset()
     compared: frozenset[str] = frozenset()
     flags: Mapping[str, Optional[tuple[Constant]]] = {}
+    texts: Mapping[str, str] = {}
     settled: frozenset[str] = frozenset()
     traits: frozenset[Trait] = frozenset()
     others: frozenset[Trait] = frozenset()

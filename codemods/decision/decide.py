@@ -53,6 +53,7 @@ class Connections(NamedTuple):
       reads: the names of each file that other files read.
       compared: those that files read which compare types of objects.
       flags: the names of other files that each file reads and that depend on the version.
+      texts: those of them that compare versions as text, as in `Decision`.
       is_alone: whether the run has one file only, so that nothing is known about others.
     """
 
@@ -61,6 +62,7 @@ class Connections(NamedTuple):
     reads: Mapping[str, frozenset[str]] = {}
     compared: Mapping[str, frozenset[str]] = {}
     flags: Mapping[str, Mapping[str, Optional[tuple[Constant]]]] = {}
+    texts: Mapping[str, Mapping[str, str]] = {}
     is_alone: bool = False
 
 
@@ -90,6 +92,7 @@ def decide(
                 reads=connections.reads.get(file, frozenset()),
                 compared=connections.compared.get(file, frozenset()),
                 flags=connections.flags.get(file, {}),
+                texts=connections.texts.get(file, {}),
                 settled=frozenset(
                     path for path in facts[file].through if exports.is_settled(path, file)
                 ),

@@ -12,6 +12,8 @@ from .modules import Modules, stem_of
 __all__ = ["ReExports", "names_read"]
 
 _ANY = "*"
+_CALLED = "()"
+"""Ends the name of a function of which the returned value is meant."""
 _LONGEST_CHAIN = 100
 """Files that a name may pass through."""
 
@@ -45,11 +47,13 @@ class ReExports:
         return self._known[key]
 
     def _is_right(self, module: str, name: str, rest: tuple[str, ...], depth: int) -> bool:
-        export = self._facts.get(module, FileFacts()).exports.get(name)
-        if export is None or not export.meanings or export.is_kept:
+        export = self._facts.get(module, FileFacts()).exports.get(name.removesuffix(_CALLED))
+        if export is None or export.is_kept:
             return False
-        meanings = sorted(export.meanings)
-        return all(self._is_meaning_right(one, rest, module, depth) for one in meanings)
+        meanings = export.returns if name.endswith(_CALLED) else export.meanings
+        return bool(meanings) and all(
+            self._is_meaning_right(meaning, rest, module, depth) for meaning in sorted(meanings)
+        )
 
     def _is_meaning_right(
         self, meaning: str, rest: tuple[str, ...], module: str, depth: int

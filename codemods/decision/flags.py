@@ -77,14 +77,33 @@ class FlagSearch:
                 found[name] = values.pop() if len(values) == 1 else None
         return found
 
+    def texts(self, file: str) -> dict[str, str]:
+        """The flags of a file that are made of versions that are compared as text.
+
+        Each has the first release that is taken for an older one.
+        """
+        compared = {node: made.as_text for node, made in self._made.items() if made.as_text}
+        reached = {node: self._reached_from({node}) for node in compared}
+        found: dict[str, str] = {}
+        for name in self.flags(file):
+            nodes = self._nodes(file, name)
+            releases = [compared[one] for one in compared if not nodes.isdisjoint(reached[one])]
+            if releases:
+                found[name] = min(releases)
+        return found
+
     def _depending(self) -> set[_Node]:
         """The names that are made of the version, directly or through others."""
+        return self._reached_from({node for node, made in self._made.items() if made.depends})
+
+    def _reached_from(self, sources: set[_Node]) -> set[_Node]:
+        """The names that are made of some names, which are among them."""
         readers: dict[_Node, list[_Node]] = {}
         for node, made in self._made.items():
             for name in made.names:
                 for below in self._nodes(node[0], name):
                     readers.setdefault(below, []).append(node)
-        found = {node for node, made in self._made.items() if made.depends}
+        found = set(sources)
         pending = collections.deque(found)
         while pending:
             new = set(readers.get(pending.popleft(), ())) - found

@@ -17,6 +17,8 @@ from ..resolve.links import links_of
 from ..resolve.mentions import Mention, mention_of, names_bound, reads_of
 from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
+from ..resolve.qualified_names import CALL
+from ..resolve.tree import walk
 from ..resolve.vocabulary import SCALING
 from ..rewrite.proposal import Obstacle, groups_of_place, is_renamed, obstacles_at
 from ..rules.rule import Rule
@@ -71,7 +73,9 @@ def facts_of(
         traits=frozenset(traits),
         exports=_exports(program, kept),
         through=frozenset(
-            unclear.path for unclear in program.unclear if unclear.why is Why.RE_EXPORT
+            unclear.path
+            for unclear in program.unclear
+            if unclear.why is Why.RE_EXPORT or unclear.function
         ),
         conditions=conditions_of(program),
         asks=_asks(program, options),
@@ -210,10 +214,31 @@ def _exports(program: Program, kept: Collection[cst.CSTNode]) -> dict[str, Expor
     kept_names = {
         name
         for place in program.places()
-        if place.node in kept and place.scope is scope
-        for name in names_bound(program, place)
+        if place.node in kept
+        for name in _names_with(program, place)
     }
     return {
-        name: Export(program.origins.of_name(name, scope), name in kept_names)
-        for name in scope.bindings
+        name: Export(
+            program.origins.of_name(name, scope),
+            name in kept_names,
+            frozenset().union(*(_returned(program, one.node) for one in bindings)),
+        )
+        for name, bindings in scope.bindings.items()
     }
+
+
+def _names_with(program: Program, place: Place) -> Iterable[str]:
+    """The top-level names that a place binds, or the function that it is in."""
+    if place.scope is program.scopes.module_scope:
+        return names_bound(program, place)
+    functions = [one for one in program.ancestors(place.node) if isinstance(one, cst.FunctionDef)]
+    return [function.name.value for function in functions[-1:]]
+
+
+def _returned(program: Program, function: cst.CSTNode) -> Iterator[str]:
+    """What a function returns: paths, or what begins with `<` for other values."""
+    if not isinstance(function, cst.FunctionDef):
+        return
+    for node in walk(function.body):
+        if isinstance(node, cst.Return) and node.value is not None:
+            yield from program.paths_of(node.value) or [CALL]

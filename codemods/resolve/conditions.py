@@ -9,28 +9,41 @@ known here: the answer has these names, and the parent process connects the file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
 from ..facts import Made
-from .legacy_symbols import is_of_shim, root_of
+from .legacy_symbols import is_of_shim, legacy_of, root_of
 from .program import Program
 from .qualified_names import STAR, is_path
-from .releases import is_conditional, value_on_newest
+from .releases import first_release_again, is_conditional, value_on_newest
 from .scopes import Binding, Scope
 from .tree import last_name, string_of, walk
 from .values import sources_of
 
-__all__ = ["Dependence", "dependence_of", "made_of", "tries_tensorflow"]
+__all__ = [
+    "Dependence",
+    "dependence_of",
+    "expressions_behind",
+    "made_of",
+    "tests_of_text",
+    "tries_tensorflow",
+]
 
 _VERSION = re.compile(
     r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION|__dict__|\w*enabled|executing_eagerly\w*)$|^version$"
 )
 """What shows the version of TensorFlow, without the path of a module around it."""
-_PRIVATE = re.compile(r"(?:python|src|engine)\.")
-"""The packages of TensorFlow and Keras that are not public, without their roots."""
+_PRIVATE = re.compile(
+    r"(?:keras\.)?(?:python\.keras|src|engine|(?:optimizers\.(?:legacy\.)?)?optimizer_v2)\."
+)
+"""The private packages of Keras, without their roots.
+
+The classes of its optimizers differ between versions. A private module of TensorFlow, such as
+`tensorflow.python.training.optimizer` in Cerebras/modelzoo, holds the class of the public name.
+"""
 _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 """The functions that show what a module has."""
 _CLASS_TESTS = ("isinstance", "issubclass")
@@ -89,7 +102,44 @@ def made_of(program: Program, name: str) -> Made:
     is_only = len(bindings) == 1 and not is_conditional(program, bindings[0].node)
     if is_only and bindings[0].value is not None:
         value = value_on_newest(program, bindings[0].value, {})
-    return Made(is_certain, frozenset(names), value)
+    values = [made for _, made in _values(program, scope, key[1])]
+    behind = (one for made in values for one in expressions_behind(program, made))
+    return Made(is_certain, frozenset(names), value, _release_as_text(program, behind))
+
+
+def _release_as_text(program: Program, expressions: Iterable[cst.CSTNode]) -> str:
+    """The first release that a comparison in one of the expressions takes for an older one."""
+    releases = (release for one in expressions for release in tests_of_text(program, one).values())
+    return next(releases, "")
+
+
+def tests_of_text(program: Program, expression: cst.CSTNode) -> dict[cst.CSTNode, str]:
+    """The tests in an expression that compare versions as text, as in `first_release_again`."""
+    tests = (part for part in walk(expression) if isinstance(part, (cst.Call, cst.Comparison)))
+    found = {test: first_release_again(program, test) for test in tests}
+    return {test: release for test, release in found.items() if release}
+
+
+def expressions_behind(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """A condition, and the expressions of the file that its names and attributes are made of."""
+    found = [node]
+    pending = list(_direct(program, node).keys)
+    seen = set(pending)
+    while pending:
+        scope, name = pending.pop()
+        for target, value in _values(program, scope, name):
+            parts = [value, *_conditions_around(program, target, value)]
+            found += [part for part in parts if part is not None]
+        new = _names_read(program, scope, name) - seen
+        seen |= new
+        pending += new
+    return found
+
+
+def _names_read(program: Program, scope: object, name: str) -> set[_Key]:
+    """What the values of a name are made of directly, also if one is made of the version."""
+    parts = [value for _, value in _values(program, scope, name)]
+    return {key for part in parts for key in _direct(program, part).keys}
 
 
 def _dependence(program: Program, node: cst.CSTNode) -> Dependence:
@@ -267,7 +317,13 @@ def _tests_private_class(program: Program, call: cst.Call) -> bool:
         return False
     parts = walk(call.args[1].value)
     paths = {path for part in parts for path in program.paths_of(part)}
-    return any(root and _PRIVATE.match(root.rest) for root in map(root_of, paths))
+    return any(map(_is_private_class, paths))
+
+
+def _is_private_class(path: str) -> bool:
+    """Whether a path leads to a private class of Keras that has no twin in the shim."""
+    root = root_of(path)
+    return root is not None and bool(_PRIVATE.match(root.rest)) and legacy_of(path) is None
 
 
 def _is_foreign_private(program: Program, call: cst.Call, name: str) -> bool:
@@ -297,14 +353,23 @@ def _deciding(program: Program, binding: Binding) -> Iterator[_Bound]:
     elif isinstance(binding.node, cst.Param) and binding.node.default is not None:
         yield binding.node, binding.node.default
     elif isinstance(binding.node, cst.FunctionDef):
-        for node in walk(binding.node.body):
-            if isinstance(node, cst.Return) and node.value is not None:
-                yield node, node.value
-            elif isinstance(node, cst.If):
-                yield node, node.test
+        yield from _deciding_of_function(binding.node)
     else:
         for value in _assigned(program, binding.node):
             yield binding.node, value
+
+
+def _deciding_of_function(function: cst.FunctionDef) -> Iterator[_Bound]:
+    """What a function returns, and the conditions of its returns.
+
+    A condition around something else, such as a call that only some optimizers need in
+    fastestimator/fastestimator, does not change what the function returns.
+    """
+    for node in walk(function.body):
+        if isinstance(node, cst.Return) and node.value is not None:
+            yield node, node.value
+        elif isinstance(node, cst.If) and any(isinstance(one, cst.Return) for one in walk(node)):
+            yield node, node.test
 
 
 def _assigned(program: Program, target: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from .conditions import dependence_of, tries_tensorflow
+from .conditions import dependence_of, expressions_behind, tests_of_text, tries_tensorflow
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
+from .mentions import Mention, mention_of
 from .places import NamespaceUse, Place
 from .program import Program
-from .releases import Flags, first_release_again, value_on_newest
+from .releases import Flags, value_on_newest
 from .tree import body_of, children, last_name, walk
 from .values import reads_of_value
 
@@ -28,6 +29,7 @@ __all__ = [
     "Branch",
     "BranchKind",
     "branches_of",
+    "compared_as_text",
     "conditions_of",
     "depends_on_version",
     "is_final",
@@ -36,7 +38,7 @@ __all__ = [
 ]
 
 _MISSING = ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
-_EXITS = (cst.Return, cst.Continue, cst.Break)
+_EXITS = (cst.Return, cst.Continue, cst.Break, cst.Raise)
 _RUNNING = (cst.Call, cst.ClassDef, cst.FunctionDef, cst.If)
 _DECIDING: dict[type, str] = {
     **dict.fromkeys((cst.If, cst.IfExp, cst.While), "test"),
@@ -73,9 +75,8 @@ class Branch(NamedTuple):
       others: the other branches of its statement.
       kind: how the version decides.
       is_never_taken: whether it is certain that the newest TensorFlow does not take it.
-      has_final: whether another branch uses the current API.
-      as_text: a comparison that decides, if it compares versions as text, with the first release
-        for which it gives the wrong answer.
+      has_final: whether another branch scales the loss, too.
+      raises: whether the other branch raises an error.
       names: the names of other files that decide; empty if this file does.
       places: the legacy places in it, in the order of the source.
     """
@@ -85,7 +86,7 @@ class Branch(NamedTuple):
     kind: BranchKind = BranchKind.TESTED
     is_never_taken: bool = False
     has_final: bool = False
-    as_text: Optional[tuple[cst.Comparison, str]] = None
+    raises: bool = False
     names: frozenset[str] = frozenset()
     places: tuple[Place, ...] = ()
 
@@ -136,9 +137,10 @@ def _branches(program: Program, key: tuple[tuple[str, object], ...]) -> list[Bra
     found: dict[cst.CSTNode, Branch] = {}
     for place in sorted(filter(moves, program.places()), key=lambda one: program.order[one.node]):
         for guard in itertools.chain(guards.around(place.node, place), guards.of_uses(place)):
-            has_final = _have_final(program, guard.others, place)
+            has_final = _scale_elsewhere(program, guard, place)
             if guard.kind is not BranchKind.USED or not has_final:
-                known = found.get(guard.node, guard._replace(has_final=has_final))
+                raises = any(map(_raises, guard.others))
+                known = found.get(guard.node, guard._replace(has_final=has_final, raises=raises))
                 found[guard.node] = known._replace(places=(*known.places, place))
                 break
     return list(found.values())
@@ -204,7 +206,6 @@ class _Guards:
                 below,
                 others or _following(program, above) or self._beside(above, below),
                 is_never_taken=taken is not None,
-                as_text=_compared_as_text(program, part),
                 names=frozenset() if not found else frozenset(names),
             )
             return
@@ -279,12 +280,11 @@ class _Guards:
             if not depends:
                 continue
             value = value_on_newest(program, exit_.test, self._flags or {})
+            if value is None and _raises(exit_.body):
+                continue  # an error, such as one for a program without eager execution
             if value is None or value[0]:  # the newest TensorFlow leaves before
-                as_text = _compared_as_text(program, exit_.test)
                 never = value is not None
-                yield Branch(
-                    exit_, [exit_.body], is_never_taken=never, as_text=as_text, names=names
-                )
+                yield Branch(exit_, [exit_.body], is_never_taken=never, names=names)
 
 
 def _assigned(node: cst.CSTNode) -> set[str]:
@@ -293,13 +293,56 @@ def _assigned(node: cst.CSTNode) -> set[str]:
     return {target.value for target in targets if isinstance(target, cst.Name)}
 
 
-def _compared_as_text(program: Program, test: cst.CSTNode) -> Optional[tuple[cst.Comparison, str]]:
-    for node in walk(test):
-        if isinstance(node, cst.Comparison):
-            release = first_release_again(program, node)
-            if release:
-                return node, release
-    return None
+def compared_as_text(program: Program, texts: Mapping[str, str]) -> dict[cst.CSTNode, str]:
+    """The tests of the version that decide about places, and do not compare numbers.
+
+    Each has the first release that it takes for an older one. For a test in another file, that is
+    the condition that reads its name.
+
+    Args:
+      program: the file.
+      texts: the names of other files that such tests make, with that release.
+    """
+    found: dict[cst.CSTNode, str] = {}
+    for condition in program.cached(_all_conditions):
+        dependence = dependence_of(program, condition)
+        if dependence.is_certain:
+            for expression in expressions_behind(program, condition):
+                found.update(tests_of_text(program, expression))
+        elif not dependence.names.isdisjoint(texts):
+            found[condition] = min(texts[name] for name in dependence.names & texts.keys())
+    return found
+
+
+def _all_conditions(program: Program) -> list[cst.CSTNode]:
+    """The conditions that decide about places, in the order in which they are found."""
+    nodes = _deciding_for(program)
+    return list(dict.fromkeys(part for node in nodes for part in _conditions(program, node)))
+
+
+def _deciding_for(program: Program) -> list[cst.CSTNode]:
+    """The places of the file, and what uses their functions, classes and tables."""
+    places = [*program.places(), *program.mixed]
+    found = {place.node: None for place in places}
+    found.update(dict.fromkeys(node for node, _ in program.migrated))
+    pending = list(found)
+    for node in pending:
+        new = {use for uses in _uses(program, node) for use in uses} - found.keys()
+        found.update(dict.fromkeys(new))
+        pending += new
+    return list(found)
+
+
+def _conditions(program: Program, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The conditions around a node, and those of the exits before it."""
+    below = node
+    for above in program.ancestors(node):
+        deciding = _deciding(program, above)
+        if below not in deciding:
+            yield from deciding
+        if body_of(below, program.parents) is not None:
+            yield from (exit_.test for exit_ in program.cached(_exits_in, above))
+        below = above
 
 
 def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
@@ -347,10 +390,20 @@ def _following(program: Program, statement: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def _exits(body: cst.BaseSuite) -> bool:
+    return isinstance(_last_of(body), _EXITS)
+
+
+def _raises(branch: cst.CSTNode) -> bool:
+    """Whether the last statement of a branch raises an error."""
+    if isinstance(branch, (cst.Else, cst.ExceptHandler)):
+        branch = branch.body
+    return isinstance(branch, cst.BaseSuite) and isinstance(_last_of(branch), cst.Raise)
+
+
+def _last_of(body: cst.BaseSuite) -> Optional[cst.CSTNode]:
+    """The last small statement of a block, or its last statement with a block of its own."""
     last = body.body[-1] if body.body else None
-    if isinstance(last, cst.SimpleStatementLine):
-        last = last.body[-1]
-    return isinstance(last, _EXITS)
+    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
 
 
 def _is_within(program: Program, node: cst.CSTNode, parts: Collection[cst.CSTNode]) -> bool:
@@ -366,6 +419,38 @@ def moves(place: Place) -> bool:
         module = namespace_of(place.path)
         return module is not None and not module.is_current and "mixed_precision" in module.name
     return bool(place.legacy.rule) and not place.legacy.is_current
+
+
+_NOT_SCALING = (Mention.TEST, Mention.ANNOTATION)
+"""What a place can do with a class without making an optimizer of it."""
+
+
+def _scale_elsewhere(program: Program, branch: Branch, place: Place) -> bool:
+    """Whether another branch scales the loss after the upgrade.
+
+    It uses the current API, or a legacy name, which becomes the shim's: prouast/prpy has a branch
+    for TensorFlow 2.9 and one for 2.12, with the same private class. A legacy import that is tried
+    first hides its handlers once it is the shim's, so there only the current API counts.
+    """
+    if _have_final(program, branch.others, place):
+        return True
+    if branch.kind is BranchKind.IMPORTED:
+        return False
+    return not program.cached(_around_scaling).isdisjoint(branch.others)
+
+
+def _around_scaling(program: Program) -> set[cst.CSTNode]:
+    """What uses a legacy name to scale the loss, and what is around these."""
+    places = [place for place in program.places() if moves(place)]
+    scaling = [
+        place.node
+        for place in [*places, *program.mixed]
+        if isinstance(place, NamespaceUse) or mention_of(program, place) not in _NOT_SCALING
+    ]
+    for node in tuple(scaling):
+        for uses in _uses(program, node):
+            scaling += [use for use in uses if isinstance(use, cst.Name)]
+    return {above for node in scaling for above in (node, *program.ancestors(node))}
 
 
 def _have_final(program: Program, parts: Collection[cst.CSTNode], place: Place) -> bool:

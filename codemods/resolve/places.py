@@ -100,6 +100,7 @@ class Unclear(NamedTuple):
       through: the module or expression that the name comes from.
       legacy: the symbols that it refers to on some paths, if it refers to others on the rest.
       may_be_final: whether it can be the final class, which need not move.
+      function: the path of the function of another file that returned what the name is read from.
     """
 
     node: cst.CSTNode
@@ -109,10 +110,13 @@ class Unclear(NamedTuple):
     through: str
     legacy: tuple[Legacy, ...] = ()
     may_be_final: bool = False
+    function: str = ""
 
     @property
     def path(self) -> str:
-        """The path of a name that comes through another module."""
+        """The path of a name that comes through another module, or a function of one."""
+        if self.function:
+            return f"{self.function}().{self.name}"
         dot = "" if self.through.endswith(".") else "."
         return f"{self.through}{dot}{self.name}"
 
@@ -280,14 +284,32 @@ class Places:
         elif STAR in meanings:
             self._unclear(node, scope, Why.STAR, _stars_of_others(scope), is_final)
         elif CALL in meanings or PARAMETER in meanings:
-            self._unclear(node, scope, Why.CALL, through, is_final)
+            function = self._function_called(node.value, scope)
+            self._unclear(node, scope, Why.CALL, through, is_final, function)
+
+    def _function_called(self, node: cst.CSTNode, scope: Scope) -> str:
+        """The path of the function of another file that `node` calls; empty if it is unknown.
+
+        tensorflow/tensor2tensor reads `contrib.mixed_precision().LossScaleOptimizer`.
+        """
+        if not isinstance(node, cst.Call):
+            return ""
+        paths = self._origins.of_expression(node.func, scope)
+        path = min(paths) if len(paths) == 1 else ""
+        return path if path and is_path(path) and root_of(path) is None else ""
 
     def _unclear(
-        self, node: cst.CSTNode, scope: Scope, why: Why, through: str, may_be_final: bool = False
+        self,
+        node: cst.CSTNode,
+        scope: Scope,
+        why: Why,
+        through: str,
+        may_be_final: bool = False,
+        function: str = "",
     ) -> None:
         if through:
             name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
-            found = Unclear(node, scope, name, why, through, may_be_final=may_be_final)
+            found = Unclear(node, scope, name, why, through, (), may_be_final, function)
             self.unclear.append(found)
 
     def _resolve_import(self, binding: Binding) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 import libcst as cst
@@ -20,7 +20,14 @@ from .program import Program
 from .tree import last_name, string_of
 from .values import bindings_of
 
-__all__ = ["NEWEST", "Flags", "first_release_again", "is_conditional", "value_on_newest"]
+__all__ = [
+    "NEWEST",
+    "Flags",
+    "first_release_again",
+    "is_conditional",
+    "is_version",
+    "value_on_newest",
+]
 
 RELEASES = ("1.15.0", *(f"2.{minor}.0" for minor in range(22)))
 NEWEST = RELEASES[-1]
@@ -45,6 +52,10 @@ _LONGEST = 1000
 """Elements of a value; versions have a few."""
 _MOST_STEPS = 2000
 """Expressions that one value is made of; versions take a few dozen."""
+_EVERYWHERE = (
+    "compat", "compat.v1", "keras", "keras.mixed_precision", "keras.optimizers", "train",
+)  # fmt: skip
+"""The modules that every release has."""
 _REMOVED = ("keras.mixed_precision.experimental", "mixed_precision.experimental")
 """The modules that TensorFlow 2.9 removed."""
 
@@ -77,25 +88,80 @@ def value_on_newest(
     return (_constant(value),)
 
 
-def first_release_again(program: Program, node: cst.Comparison) -> str:
-    """The first release from which a comparison of versions gives the answer for older ones again.
+def first_release_again(program: Program, node: cst.BaseExpression) -> str:
+    """The first release from which a test of the version gives the answer for older ones again.
 
     Empty if there is none. `tf.__version__ < "2.4"` compares text: it is true for 2.10, as it was
-    for 2.1. A part that is a whole number, such as the minor version, is compared as it is meant.
+    for 2.1; `tf.__version__[:3] == "2.1"` is, too. A part that is a whole number, such as the minor
+    version, is compared as it is meant.
     """
-    if len(node.comparisons) != 1 or type(node.comparisons[0].operator) not in _ORDERS:
+    operands = _operands(node)
+    if not operands:
         return ""
-    answers: list[bool] = []
-    for release in RELEASES:
-        try:
-            evaluation = _Evaluation(program, release, {})
-            if isinstance(evaluation.of(node.left), int):
-                return ""
-            answers.append(bool(evaluation.compared(node)))
-        except _Unknown:
-            return ""
-    changes = [index for index in range(1, len(answers)) if answers[index] != answers[index - 1]]
-    return RELEASES[changes[1]].rpartition(".")[0] if len(changes) > 1 else ""
+    try:
+        values = [_values_on(program, release, operands) for release in RELEASES]
+        answers = [bool(_Evaluation(program, release, {}).directly(node)) for release in RELEASES]
+    except _Unknown:
+        return ""
+    varying = [column for column in zip(*values) if len(set(map(repr, column))) > 1]
+    if not varying or any(map(_is_number, varying)):
+        return ""
+    if isinstance(node, cst.Comparison) and _orders(node):
+        changes = [
+            index for index in range(1, len(answers)) if answers[index] != answers[index - 1]
+        ]
+        expected = len(node.comparisons)
+        return _minor(RELEASES[changes[expected]]) if len(changes) > expected else ""
+    return _collision(varying, answers)
+
+
+def _is_number(column: Sequence[_Value]) -> bool:
+    """Whether an operand is a whole number of the version, and not only its first digit."""
+    first, second = RELEASES.index("2.1.0"), RELEASES.index("2.2.0")
+    is_cut = column[first] == column[RELEASES.index("2.10.0")] != column[second]
+    return isinstance(column[0], int) and not is_cut
+
+
+def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a comparison compares; for `version.startswith("2.1")`, the version and the text."""
+    if isinstance(node, cst.Comparison):
+        return [node.left, *(part.comparator for part in node.comparisons)]
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        is_prefix = node.func.attr.value == "startswith" and len(node.args) == 1
+        return [node.func.value, node.args[0].value] if is_prefix else []
+    return []
+
+
+def _values_on(program: Program, release: str, operands: Sequence[cst.CSTNode]) -> list[_Value]:
+    evaluation = _Evaluation(program, release, {})
+    return [evaluation.of(operand) for operand in operands]
+
+
+def _orders(node: cst.Comparison) -> bool:
+    return all(type(part.operator) in _ORDERS for part in node.comparisons)
+
+
+def _collision(varying: Sequence[Sequence[_Value]], answers: Sequence[bool]) -> str:
+    """The first release with two digits that is taken for one with the first of them."""
+    last = RELEASES.index(_LAST_OF_ONE_DIGIT)
+    for older, newer in (("2.1.0", "2.10.0"), ("2.2.0", "2.20.0")):
+        was, now = RELEASES.index(older), RELEASES.index(newer)
+        is_cut = all(_is_cut(column[was], column[now]) for column in varying)
+        if is_cut and answers[was] == answers[now] != answers[last]:
+            return _minor(newer)
+    return ""
+
+
+def _is_cut(older: _Value, newer: _Value) -> bool:
+    """Whether only a part of the version is compared, which both releases have."""
+    return older == newer or newer in _WITH_TWO_DIGITS
+
+
+_WITH_TWO_DIGITS = ("2.10.0", "2.20.0")
+
+
+def _minor(release: str) -> str:
+    return release.rpartition(".")[0]
 
 
 _CONDITIONAL = (cst.For, cst.If, cst.Match, cst.Try, cst.TryStar, cst.While)
@@ -300,7 +366,8 @@ class _Evaluation:
         bounds = [self.of(one) if one is not None else None for one in (part.lower, part.upper)]
         return value[slice(*bounds)]
 
-    def _call(self, node: cst.Call) -> _Value:
+    def _call(self, node: cst.BaseExpression) -> _Value:
+        assert isinstance(node, cst.Call)
         function = last_name(node.func)
         if any(argument.star or argument.keyword for argument in node.args):
             raise _Unknown
@@ -375,11 +442,17 @@ class _Evaluation:
             left = right
         return True
 
-    def _comparison(self, node: cst.Comparison) -> bool:
+    def directly(self, node: cst.BaseExpression) -> _Value:
+        """The result of a comparison, or of a method of text, by Python's rules."""
+        return self.compared(node) if isinstance(node, cst.Comparison) else self._call(node)
+
+    def _as_meant(self, node: cst.BaseExpression) -> _Value:
+        """The result; on the newest release, what it is meant to be."""
         if self._release == NEWEST and first_release_again(self._program, node):
-            meant = _Evaluation(self._program, _LAST_OF_ONE_DIGIT, self._flags, self._depth)
-            return meant.compared(node)
-        return self.compared(node)
+            return _Evaluation(
+                self._program, _LAST_OF_ONE_DIGIT, self._flags, self._depth
+            ).directly(node)
+        return self.directly(node)
 
     def _not(self, node: cst.UnaryOperation) -> _Value:
         value = self.of(node.expression)
@@ -433,8 +506,8 @@ class _Evaluation:
 _EVALUATE: dict[type, Callable[[_Evaluation, Any], Any]] = {
     cst.Attribute: _Evaluation._name,
     cst.BooleanOperation: _Evaluation._boolean,
-    cst.Call: _Evaluation._call,
-    cst.Comparison: _Evaluation._comparison,
+    cst.Call: _Evaluation._as_meant,
+    cst.Comparison: _Evaluation._as_meant,
     cst.Float: _Evaluation._number,
     cst.GeneratorExp: _Evaluation._comprehension,
     cst.IfExp: _Evaluation._chosen,
@@ -450,6 +523,15 @@ _EVALUATE: dict[type, Callable[[_Evaluation, Any], Any]] = {
 }
 
 
+def is_version(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a name or an attribute is the version of TensorFlow, as text."""
+    paths = program.paths_of(node)
+    if paths:
+        return all(map(_is_version, paths))
+    is_named = isinstance(node, cst.Attribute) and node.attr.value == "__version__"
+    return is_named and "tensorflow" in program.code(node)
+
+
 def _is_version(path: str) -> bool:
     root = root_of(path)
     return root is not None and bool(_VERSION.search(root.rest))
@@ -462,6 +544,8 @@ def _has(path: str, release: str) -> Optional[bool]:
     numbers = _numbers(release).release
     if root is None or root.name not in ("tf", "v1", "v2"):
         return None
+    if root.rest in _EVERYWHERE:
+        return True
     if root.rest.partition(".")[0] == "contrib":
         return numbers < (2,)
     legacy, module = legacy_of(path), namespace_of(path)

@@ -136,6 +136,7 @@ class FileSet:
                 self._modules,
             ),
             flags={file: flags.flags(file) for file in facts},
+            texts={file: flags.texts(file) for file in facts},
             is_alone=len(self._files) == 1,
         )
         options = self._plan.options

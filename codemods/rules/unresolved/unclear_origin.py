@@ -4,7 +4,9 @@
   managers with these names come from `from npu_bridge.npu_init import *`, which is not TensorFlow.
   So no name is rewritten because of its spelling, and neither is a star import of a legacy module.
 - tensor2tensor and its descendants reach `contrib` through functions
-  (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2 (LS902).
+  (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2 (LS902). If
+  the run has the function, and all that it returns is a module that is renamed as a whole, such as
+  `tf.contrib.mixed_precision`, there is no finding.
 - Projects have their own `compat` modules (`from lingvo import compat as tf`), which may be
   TensorFlow's or not (LS903). If the module is in the run and its own places are rewritten there,
   the uses need no edit, and there is no finding; if they stay, as a comment silences them, there is
@@ -26,7 +28,8 @@ from ...facts import Need
 from ...model import Group
 from ...resolve.mentions import compares_type
 from ...resolve.places import Unclear, Why
-from ...resolve.values import sources_of
+from ...resolve.tree import walk
+from ...resolve.values import bindings_of, sources_of
 from ...rewrite.proposal import SHIM
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 from .namespace_as_value import is_renamed_whole
@@ -80,7 +83,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)
         made = Proposal.report(places[0].node, _CODES[why], places[0].name, message)
-        if why is Why.RE_EXPORT:
+        if why is Why.RE_EXPORT or all(place.function for place in places):
             made = made._replace(through=tuple(dict.fromkeys(place.path for place in places)))
         yield made
     yield from _exact_tests(program)
@@ -106,10 +109,25 @@ def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision
     renamed = {use.node for use in program.namespaces if is_renamed_whole(use, decision)}
     while isinstance(node, cst.Attribute):
         node = node.value
-        sources = sources_of(program, node) if isinstance(node, cst.Attribute) else []
+        sources = _modules_of(program, node)
         if sources and renamed.issuperset(sources):
             return True
     return False
+
+
+def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What an attribute holds, or a function of the file returns; none for anything else."""
+    if isinstance(node, cst.Attribute):
+        return sources_of(program, node)
+    function = node.func if isinstance(node, cst.Call) else None
+    bindings = bindings_of(program, function) if isinstance(function, cst.Name) else []
+    made = bindings[0].node if len(bindings) == 1 else None
+    returns = [
+        part.value
+        for part in walk(made.body if isinstance(made, cst.FunctionDef) else cst.Module([]))
+        if isinstance(part, cst.Return) and part.value is not None
+    ]
+    return [source for value in returns for source in sources_of(program, value)]
 
 
 def _exact_tests(program: Program) -> Iterator[Proposal]:

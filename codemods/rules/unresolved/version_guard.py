@@ -5,34 +5,45 @@ module of TensorFlow, a `try` around an import, a flag or function made of these
 another one of the run. A branch that the newest TensorFlow takes is none of these.
 
 The names in the branch are renamed like all others, to the shim, so that on each version the branch
-does what it did. If another branch uses the current API, that is a note, and nothing is left to do.
+does what it did. If another branch scales the loss, too, that is a note, and nothing is left to do.
 Otherwise nothing scales the loss after the upgrade, because the branch is not taken (LS908). No
 branch is removed.
 
 `tf.__version__ < "2.4"` compares text, and "2.10" sorts before "2.4": from TensorFlow 2.10 on, the
 comparison gives the answer for old versions again (LS913). The same is so for
-`float(tf.__version__[:3])` and for `tf.__version__[2]`.
+`float(tf.__version__[:3])`, `tf.__version__[2]` and `tf.__version__.startswith("2.1")`. The finding
+is at the comparison, which may make a flag that decides about the branch. For a flag of another
+file, it is at the condition that reads the flag.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
-from ...resolve.guards import Branch, BranchKind, branches_of, obstacles_of_guards
+from ...resolve.guards import (
+    Branch,
+    BranchKind,
+    branches_of,
+    compared_as_text,
+    obstacles_of_guards,
+)
 from ...rewrite.proposal import obstacles_at, symbol_of
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
+from ._version_test import version_test
 
 __all__ = ["RULE"]
 
 _REMOVABLE = (
-    "right as it is: another branch uses the current API; this branch and its test can go when "
-    "TensorFlow below 2.4 is no longer supported"
+    "right as it is: another branch scales the loss after the upgrade; this one can go once the "
+    "older TensorFlow versions are no longer supported"
 )
+_BOTH = "right as it is: each TensorFlow version takes a branch that scales the loss"
 _NEVER = (
     "after the upgrade this branch is not taken, so nothing here scales the loss: write {} in the "
     "branch that the new TensorFlow takes"
+)
+_RAISES = (
+    "after the upgrade this branch is not taken, and the other one raises an error: write {} there"
 )
 _PERHAPS = (
     "the TensorFlow version decides whether this branch is taken, and otherwise nothing here "
@@ -47,8 +58,8 @@ _USED = (
     "loss: write {} where the new TensorFlow goes on, too"
 )
 _TEXT = (
-    "this does not compare numbers, so from TensorFlow {} on it gives the answer for older "
-    "versions again: write {}"
+    "this does not compare numbers, so TensorFlow {} and later can be taken for older versions: "
+    "write {}"
 )
 _WHY = "only some TensorFlow versions take this branch"
 
@@ -62,18 +73,17 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such branch once, at its first legacy name, and comparisons of text."""
-    compared: dict[cst.Comparison, str] = {}
     for branch in branches_of(program, decision.flags):
-        if branch.as_text is not None:
-            compared.setdefault(*branch.as_text)
         first = branch.places[0]
         if branch.has_final:
-            yield Proposal.note(first.node, "LS908", symbol_of(first), _REMOVABLE)
+            is_certain = branch.is_never_taken or branch.kind is BranchKind.IMPORTED
+            words = _REMOVABLE if is_certain else _BOTH
+            yield Proposal.note(first.node, "LS908", symbol_of(first), words)
         else:
             yield Proposal.report(first.node, "LS908", symbol_of(first), _message(branch))
-    for comparison, release in compared.items():
-        message = _TEXT.format(release, _as_numbers(program, comparison))
-        yield Proposal.report(comparison, "LS913", "__version__", message)
+    for test, release in compared_as_text(program, decision.texts).items():
+        message = _TEXT.format(release, version_test(program, test))
+        yield Proposal.report(test, "LS913", "__version__", message)
 
 
 def _message(branch: Branch) -> str:
@@ -84,7 +94,9 @@ def _message(branch: Branch) -> str:
     written = _CURRENT.get(symbol_of(first), "the current API")
     if branch.kind is BranchKind.USED:
         return _USED.format(written)
-    return (_NEVER if branch.is_never_taken else _PERHAPS).format(written)
+    if not branch.is_never_taken:
+        return _PERHAPS.format(written)
+    return (_RAISES if branch.raises else _NEVER).format(written)
 
 
 _CURRENT = {
@@ -94,21 +106,6 @@ _CURRENT = {
     "global_policy": "tfls.keras.mixed_precision.global_policy()",
 }
 """The current API of each symbol."""
-
-
-def _as_numbers(program: Program, comparison: cst.Comparison) -> str:
-    """The comparison with version objects."""
-    target = comparison.comparisons[0]
-    sides = [program.code(comparison.left), program.code(target.comparator)]
-    operator = program.code(target.operator).strip()
-    is_text = [isinstance(side, cst.SimpleString) for side in (comparison.left, target.comparator)]
-    left, right = (
-        f"version.parse({side})" if text or "version" in side.lower() else side
-        for side, text in zip(sides, is_text)
-    )
-    if any(is_text):
-        return f"{left} {operator} {right}, with `from packaging import version`"
-    return "version.parse(tf.__version__), with `from packaging import version`, on this side"
 
 
 RULE = Rule(

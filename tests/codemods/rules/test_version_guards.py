@@ -313,3 +313,60 @@ def test_a_name_that_is_bound_often_is_followed_once():
     source = f"{HEAD}def make(opt, flag):\n{rebinds}    return flag and {OLD}(opt)\n"
     result = transformed(source.replace("tf.foo", OLD), TARGETS["shim"])
     assert not [one for one in result.findings if one.code == "LS908"]
+
+
+WRAP = f"opt = {OLD}(opt, 'dynamic')"
+CONTRIB = "opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)"
+RIGHT_AS_THEY_ARE = {
+    "a legacy name in the branch that is taken": "if tf.__version__.startswith('2.'):\n"
+    f"    {WRAP}\nelse:\n    {CONTRIB}\n",
+    "branches for two ranges, as in prouast/prpy": """\
+if version.parse(tf.__version__) <= version.parse("2.11"):
+    from keras.mixed_precision.loss_scale_optimizer import LossScaleOptimizerV3 as Scaled
+elif version.parse(tf.__version__) > version.parse("2.11"):
+    from keras.mixed_precision.loss_scale_optimizer import LossScaleOptimizerV3 as Scaled
+else:
+    raise ImportError
+opt = Scaled(opt)
+""",
+    "a class test of a private path, as in Cerebras/modelzoo": """\
+from tensorflow.python.training.experimental.loss_scale_optimizer import (
+    MixedPrecisionLossScaleOptimizer,
+)
+if isinstance(opt, MixedPrecisionLossScaleOptimizer) or isinstance(opt, tf.Module):
+    opt = MixedPrecisionLossScaleOptimizer(opt, 8)
+""",
+    "a class test of a public class by its private path": "from tensorflow.python.training import "
+    f"optimizer\nif isinstance(opt, optimizer.Optimizer):\n    {WRAP}\n",
+    "a test for what another statement needs, as in fastestimator/fastestimator": f"""\
+def make(opt):
+    if hasattr(opt, "_create_hypers"):
+        opt._create_hypers()
+    {WRAP}
+    return opt
+for name in make(opt).names:
+    make(name)
+""",
+    "a test for a module that every version has": "if hasattr(tf, 'keras') and "
+    f"hasattr(tf.keras, 'mixed_precision'):\n    {WRAP}\n",
+    "an error without eager execution": "def wrap(opt):\n    if not tf.executing_eagerly():\n"
+    f"        raise RuntimeError\n    {WRAP}\n    return opt\n",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("form", RIGHT_AS_THEY_ARE)
+def test_what_scales_on_every_version_needs_nothing(form, target):
+    source = HEAD.replace('__version__ < "2.4"', "test") + RIGHT_AS_THEY_ARE[form]
+    result = transformed(source, TARGETS[target])
+    assert [one.message for one in result.findings if one.outcome is Safety.MANUAL] == []
+
+
+@pytest.mark.parametrize(
+    "form", ["if {}:\n    {}\nelse:\n    raise E", "if not {}:\n    raise E\n{}"]
+)
+def test_another_branch_that_raises_is_named(form):
+    has = "hasattr(tf.keras.mixed_precision, 'experimental')"
+    result = transformed(f"import tensorflow as tf\n{form.format(has, WRAP)}\n", Options())
+    (finding,) = (one for one in result.findings if one.outcome is Safety.MANUAL)
+    assert "the other one raises an error: write tfls.keras" in finding.message

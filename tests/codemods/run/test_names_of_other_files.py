@@ -1,0 +1,77 @@
+"""What a file gets from another one: modules that a function returns, flags of the version."""
+
+import pytest
+from several_files import migrate
+
+CONTRIB = """\
+import tensorflow as tf
+
+
+def mixed_precision():
+    from tensorflow.contrib import mixed_precision as module
+    return module{silence}
+
+
+def tpu():
+    from tensorflow.contrib import tpu as module
+    return module
+"""
+MANAGER = """\
+import contrib
+
+manager = contrib.mixed_precision().FixedLossScaleManager(8)
+optimizer = contrib.mixed_precision().LossScaleOptimizer(opt, manager)
+"""
+SHARD = "from contrib import tpu\n\nopt = tpu().CrossShardOptimizer(opt)\n"
+
+
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+def test_a_module_that_a_function_returns_is_followed_if_it_is_renamed_whole(command_line, options):
+    """As in tensorflow/tensor2tensor; `contrib.tpu` has other names, too, and keeps its own."""
+    files = {"contrib.py": CONTRIB.format(silence=""), "wrap.py": MANAGER, "shard.py": SHARD}
+    result = migrate(command_line, files, *options)
+    assert "from tf_lossscale.contrib import mixed_precision" in result.sources["contrib.py"]
+    manual = [one for one in result.findings if one.endswith("manual")]
+    assert manual == ["contrib.py:11 LS909 manual", "shard.py:3 LS902 manual"]
+
+
+def test_a_module_that_stays_is_reported_where_it_is_read(command_line):
+    silence = "  # lossscale: ignore[LS909] for 1.15"
+    source = CONTRIB.format(silence="").replace("as module\n    return module", "as module", 1)
+    source = source.replace("mixed_precision as module\n", f"mixed_precision as module{silence}\n")
+    source = source.replace(silence + "\n", f"{silence}\n    return module\n")
+    result = migrate(command_line, {"contrib.py": source, "wrap.py": MANAGER})
+    assert "from tensorflow.contrib import mixed_precision" in result.sources["contrib.py"]
+    assert "wrap.py:3 LS902 manual" in result.findings
+
+
+FLAG = """\
+import tensorflow as tf
+{imports}
+if {flag}:
+    tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+else:
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "is_text"),
+    [
+        ("tf.__version__ < '2.4'", True),
+        ("(lambda v: v)(tf.__version__ < '2.4')", True),
+        ("tf.__version__[:3] in ('2.1', '2.2', '2.3')", True),
+        ("int(tf.__version__.split('.')[1]) < 4", False),
+    ],
+)
+@pytest.mark.parametrize("way", ["import compat", "from compat import OLD", "import through"])
+def test_a_flag_that_compares_text_in_another_file_is_reported(command_line, made, is_text, way):
+    flag = {"import compat": "compat.OLD", "import through": "through.old"}.get(way, "OLD")
+    files = {
+        "compat.py": f"import tensorflow as tf\n\nOLD = {made}\n",
+        "through.py": "import compat\n\nold = not (not compat.OLD)\n",
+        "main.py": FLAG.format(imports=way, flag=flag),
+    }
+    result = migrate(command_line, files)
+    assert ("main.py:3 LS913 manual" in result.findings) is is_text
+    assert ("where this is made" in result.messages) is is_text
