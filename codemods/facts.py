@@ -45,6 +45,7 @@ class Trait(enum.Enum):
     COMPILE = "a call of `compile`, which wraps an optimizer under a mixed policy"
     LOAD = "a call of `load_model`, which may make an optimizer"
     POLICY = "what sets a policy, or reads one"
+    EXPERIMENTAL_POLICY = "what sets or makes a policy with a loss scale"
     MIXED = "the name of a mixed policy"
     LOOP = "a training step that applies gradients with `model.optimizer`"
     TYPE_TEST = "a comparison with the type of an object"
@@ -64,6 +65,7 @@ class When(enum.Enum):
     IF_COMPILED = "the program compiles or loads models"
     IF_BOTH = "the program has both Keras classes"
     IF_EXPERIMENTAL = "the program has the experimental Keras class"
+    IF_EXPERIMENTAL_POLICY = "the program sets or makes policies with a loss scale"
     IF_FLAG = "a name of another file depends on the version of TensorFlow"
 
 

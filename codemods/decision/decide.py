@@ -5,8 +5,8 @@ order, for the target `final`:
 
 1. A group of symbols goes to the shim if a place of a file of the program needs that (`Need`), and
    what else the need depends on is so: another file reads the name, the program compiles models, it
-   has both Keras classes, or it has the experimental one, or a name of another file depends on the
-   version of TensorFlow.
+   has both Keras classes, or the experimental class or policies, or a name of another file depends
+   on the version of TensorFlow.
 2. The policies follow the Keras optimizers if the program compiles models. `compile` wraps an
    optimizer in the class that belongs to the policy, so only the shim's policy makes the shim's
    experimental class.
@@ -167,6 +167,7 @@ def _counts(need: Need, file: str, traits: frozenset[Trait], connections: Connec
     wanted: Iterable[Trait] = {
         When.IF_BOTH: (Trait.EXPERIMENTAL_CLASS, Trait.FINAL_CLASS),
         When.IF_EXPERIMENTAL: (Trait.EXPERIMENTAL_CLASS,),
+        When.IF_EXPERIMENTAL_POLICY: (Trait.EXPERIMENTAL_POLICY,),
     }.get(need.when, ())
     return traits.issuperset(wanted)
 

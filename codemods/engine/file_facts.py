@@ -75,7 +75,7 @@ def facts_of(
         through=frozenset(
             unclear.path
             for unclear in program.unclear
-            if unclear.why is Why.RE_EXPORT or unclear.function
+            if unclear.why is Why.RE_EXPORT or unclear.origin
         ),
         conditions=conditions_of(program),
         asks=_asks(program, options),
@@ -165,6 +165,8 @@ def _traits(program: Program) -> Iterable[Trait]:
         yield Trait.MAKER
     if sets_policy(program):
         yield Trait.POLICY
+    if any(legacy.is_experimental_policy for legacy in legacies):
+        yield Trait.EXPERIMENTAL_POLICY
     texts = (string.raw_value for string in program.scopes.strings)
     if program.attributes("set_dtype_policy") or any(_MIXED in text for text in texts):
         yield Trait.MIXED
@@ -192,11 +194,11 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
     asks: set[Trait] = set()
     if options.for_keras_3 or options.to_shim:
         if foreign_uses(program):
-            asks |= {Trait.MAKER, Trait.POLICY}
+            asks |= {Trait.MAKER, Trait.POLICY, Trait.EXPERIMENTAL_POLICY}
         if _defines_scaling(program):
             asks.add(Trait.MAKER)
     if any(reads_of(program, "loss_scale")):
-        asks.add(Trait.MAKER)
+        asks |= {Trait.MAKER, Trait.EXPERIMENTAL_POLICY}
     if options.unsafe:
         asks |= _ASKED_WITH_UNSAFE
     return frozenset(asks)

@@ -18,7 +18,7 @@ from ..decision.exports import ReExports
 from ..decision.modules import Modules
 from ..facts import NO_FACTS, Decision, FileFacts, Links, Made
 from ..files.excludes import NOTEBOOK
-from ..model import FileError, FileResult, Finding, Options
+from ..model import FileError, FileResult, Finding, Options, Safety
 from ..resolve.conditions import made_of
 from ..resolve.links import UNKNOWN, links_of
 from ..resolve.program import Program
@@ -275,12 +275,14 @@ class FileWork:
 def _explained(
     proposals: Sequence[Proposal], notes: dict[cst.CSTNode, Proposal]
 ) -> Iterator[Proposal]:
-    """The proposals; the notes become parts of the messages of renames at the same places."""
+    """The proposals; the notes become parts of the messages of those at the same places."""
     for proposal in proposals:
+        note = notes.get(proposal.node)
         is_rename = bool(proposal.moves) or (proposal.stays and proposal.code in RENAMED)
-        if not is_rename or proposal.node not in notes:
+        is_report = proposal.outcome is Safety.MANUAL
+        if note is None or not (is_rename or (is_report and proposal.code == note.code)):
             yield proposal
             continue
-        what, _, _ = proposal.message.partition(";")
-        note = notes.pop(proposal.node)
+        what = proposal.message if is_report else proposal.message.partition(";")[0]
+        del notes[proposal.node]
         yield proposal._replace(message=f"{what}; {note.message}")

@@ -93,6 +93,12 @@ class Legacy(NamedTuple):
         return self._is_keras and self.name != "LossScaleOptimizer"
 
     @property
+    def is_experimental_policy(self) -> bool:
+        """Whether it sets or makes a policy that has a loss scale."""
+        is_setting = self.name in ("Policy", "set_policy")
+        return self.is_policy and is_setting and self.family is Family.EXPERIMENTAL
+
+    @property
     def returns_policy(self) -> bool:
         """Whether calling it returns a policy."""
         return self.is_policy and not self.name.startswith("set_")

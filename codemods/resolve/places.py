@@ -100,7 +100,8 @@ class Unclear(NamedTuple):
       through: the module or expression that the name comes from.
       legacy: the symbols that it refers to on some paths, if it refers to others on the rest.
       may_be_final: whether it can be the final class, which need not move.
-      function: the path of the function of another file that returned what the name is read from.
+      origin: the path that the name has in another file, if a function returned its module, or only
+        one star import can bind it; otherwise empty.
     """
 
     node: cst.CSTNode
@@ -110,13 +111,13 @@ class Unclear(NamedTuple):
     through: str
     legacy: tuple[Legacy, ...] = ()
     may_be_final: bool = False
-    function: str = ""
+    origin: str = ""
 
     @property
     def path(self) -> str:
-        """The path of a name that comes through another module, or a function of one."""
-        if self.function:
-            return f"{self.function}().{self.name}"
+        """The path of a name that comes through another module."""
+        if self.origin:
+            return self.origin
         dot = "" if self.through.endswith(".") else "."
         return f"{self.through}{dot}{self.name}"
 
@@ -284,19 +285,20 @@ class Places:
         elif STAR in meanings:
             self._unclear(node, scope, Why.STAR, _stars_of_others(scope), is_final)
         elif CALL in meanings or PARAMETER in meanings:
-            function = self._function_called(node.value, scope)
-            self._unclear(node, scope, Why.CALL, through, is_final, function)
+            origin = self._origin_of_returned(node, scope)
+            self._unclear(node, scope, Why.CALL, through, is_final, origin)
 
-    def _function_called(self, node: cst.CSTNode, scope: Scope) -> str:
-        """The path of the function of another file that `node` calls; empty if it is unknown.
+    def _origin_of_returned(self, node: cst.Attribute, scope: Scope) -> str:
+        """The path of an attribute of what a function of another file returns; empty for others.
 
         tensorflow/tensor2tensor reads `contrib.mixed_precision().LossScaleOptimizer`.
         """
-        if not isinstance(node, cst.Call):
+        if not isinstance(node.value, cst.Call):
             return ""
-        paths = self._origins.of_expression(node.func, scope)
+        paths = self._origins.of_expression(node.value.func, scope)
         path = min(paths) if len(paths) == 1 else ""
-        return path if path and is_path(path) and root_of(path) is None else ""
+        is_of_project = is_path(path) and root_of(path) is None
+        return f"{path}().{node.attr.value}" if path and is_of_project else ""
 
     def _unclear(
         self,
@@ -305,11 +307,13 @@ class Places:
         why: Why,
         through: str,
         may_be_final: bool = False,
-        function: str = "",
+        origin: str = "",
     ) -> None:
         if through:
             name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
-            found = Unclear(node, scope, name, why, through, (), may_be_final, function)
+            if why is Why.STAR:
+                origin = _origin_of_star(node, scope)
+            found = Unclear(node, scope, name, why, through, (), may_be_final, origin)
             self.unclear.append(found)
 
     def _resolve_import(self, binding: Binding) -> None:
@@ -341,6 +345,14 @@ def _stars_of_others(scope: Scope) -> str:
     if any(path.partition(".")[0] in LOOK_ALIKES for path in paths):
         return ""
     return ", ".join(paths)
+
+
+def _origin_of_star(node: cst.CSTNode, scope: Scope) -> str:
+    """The path of a name that only one star import can bind; empty if there are several."""
+    paths = {path for around in scope.chain() for _, path in around.stars}
+    path = min(paths) if len(paths) == 1 else ""
+    dot = "" if path.endswith(".") else "."
+    return f"{path}{dot}{code_of(node)}" if path and root_of(path) is None else ""
 
 
 def imports_of(scopes: ScopeBuilder) -> Iterator[Binding]:

@@ -90,8 +90,21 @@ def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:
             yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
     for name in SCALING:
         for attribute in program.attributes(name):
-            if program.is_stored(attribute) and _is_wrapper(program, attribute.value):
+            if not program.is_stored(attribute) or _is_missing(program, attribute):
+                continue
+            if _is_wrapper(program, attribute.value):
                 yield Proposal.report(attribute, "LS405", f"{_NAME}.{name}", _overridden({name}))
+
+
+def _is_missing(program: Program, attribute: cst.Attribute) -> bool:
+    """Whether a method is only set where the object has none, so that it is a plain optimizer."""
+    name, below = attribute.attr.value, program.parents.get(attribute)
+    for above in program.ancestors(attribute):
+        if isinstance(above, (cst.If, cst.IfExp)) and name in program.code(above.test):
+            is_negated = program.code(above.test).startswith("not ")
+            return is_negated is (below is above.body) and below is not above.test
+        below = above
+    return False
 
 
 def _is_wrapper(program: Program, node: cst.BaseExpression) -> bool:

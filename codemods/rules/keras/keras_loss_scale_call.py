@@ -34,6 +34,7 @@ __all__ = ["RULE"]
 
 _SYMBOL = "LossScaleOptimizer.loss_scale"
 _UNSEEN = "loss_scale() is called on an object that is not seen to be made in this file"
+_OF_OBJECT = "the loss scale of the final class is a tensor without methods of its own"
 _OBJECT = (
     "if this is a Keras loss-scale optimizer, loss_scale is a tensor since TensorFlow 2.4, and has "
     "no {}: write {}, which the shim's classes have"
@@ -49,15 +50,15 @@ _KIND = ("getattr", "hasattr")
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The calls that cannot be edited; the shim's experimental class accepts them."""
     for read, owner in _reads(program):
-        call = program.call_of(read)
-        if call is None and not _is_called(program, read) and not _member(program, read):
+        call, member = program.call_of(read), _member(program, read)
+        if call is None and not _is_called(program, read) and not member:
             continue
         if call is not None and _is_editable(program, call, owner):
             continue
         # A plain optimizer of this file can be replaced by another file.
         if may_be_loss_scale_optimizer(program, owner) or is_made_here(program, owner):
-            group, code = Group.KERAS_OPTIMIZERS, "LS302"
-            need = Need(group, code, _SYMBOL, _UNSEEN, when=When.IF_EXPERIMENTAL)
+            group, why = Group.KERAS_OPTIMIZERS, _OF_OBJECT if member else _UNSEEN
+            need = Need(group, "LS302", _SYMBOL, why, when=When.IF_EXPERIMENTAL)
             yield Obstacle(read, need)
             # What compile has made is of the experimental class only under the shim's policy.
             when = When.ALWAYS if is_compiled(program, owner) else When.IF_COMPILED

@@ -24,14 +24,13 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Group
 from ...resolve.mentions import Mention, mention_of, names_bound
 from ...resolve.places import Reference
 from ...resolve.tree import string_of
-from ...rewrite.arguments import constant, matched, renamed_arguments
+from ...rewrite.arguments import Constant, constant, matched, renamed_arguments
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import FINAL
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -48,7 +47,18 @@ _ATTRIBUTE = "use layer.dtype_policy"
 _SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 """What an attribute can follow without parentheses."""
 _PASSED = "what calls this function, or what it is given, cannot be seen"
-_NO_SCALE = "the final policy has no loss scale"
+_NO_SCALE = (
+    "the final policy has no loss scale, which would have to go to "
+    "tfls.keras.mixed_precision.from_loss_scale(optimizer, {})"
+)
+_UNSCALED = "loss_scale=None means no scaling here, but compile scales under a final policy"
+_RESET = "Keras 3's set_global_policy does not accept None, which resets the policy"
+_BUG = "the final Policy never took loss_scale, in any TensorFlow"
+_LEAVE_OUT = f"{_BUG}: leave the argument out, because compile scales dynamically"
+_EXPERIMENTAL = (
+    f"{_BUG}: write tfls.keras.mixed_precision.experimental.{{}}, and set the policy with "
+    "tfls.keras.mixed_precision.experimental.set_policy"
+)
 _COMMENT = "a comment stands between the arguments"
 _WHY = {
     Mention.BASE: "the constructor of the final policy is another one",
@@ -61,6 +71,7 @@ _REMOVED_NAME = (
     "mixed_bfloat16"
 )
 _NONE = 'Keras 3 does not accept None, which resets the policy: write "float32"'
+_SCALED = ("name", "loss_scale")
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
@@ -72,6 +83,10 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     for reference in program.references_to("LS604"):
         if _layer_policy(program, reference) is None:
             yield Obstacle.at(reference, _PASSED)
+    for reference in program.references_to("LS601") if options.for_keras_3 else ():
+        is_experimental = reference.legacy.name == "set_policy"
+        if is_experimental and _first_constant(program, reference) == (None,):
+            yield Obstacle.at(reference, _RESET)
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -114,42 +129,79 @@ def _attribute(node: cst.CSTNode) -> object:
 def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) -> str:
     """Why the final class does not fit this place; empty if it does."""
     if call is not None and _has_own_loss_scale(call):
-        return _NO_SCALE
+        return _why_own_scale(program, call)
     if call is not None and comments_in(call):
         return _COMMENT
     return _WHY.get(mention_of(program, reference), "")
 
 
+def _why_own_scale(program: Program, call: cst.Call) -> str:
+    scale = (matched(call, _SCALED) or {}).get("loss_scale")
+    if scale is None:
+        return _NO_SCALE.format("...")
+    if constant(scale.value) == (None,):
+        return _UNSCALED
+    return _NO_SCALE.format(program.code(scale.value))
+
+
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports the arguments that no current TensorFlow accepts, wherever the symbol goes."""
     for reference in program.references:
-        name = reference.legacy.name
+        if not reference.legacy.is_policy or reference.legacy.name not in _NAMES:
+            continue
+        yield from _of_scale_of_final(program, reference, options)
+        guidance = _of_first_argument(program, reference, options)
         call = program.call_of(reference.node)
-        if call is None or not reference.legacy.is_policy or name not in _NAMES:
-            continue
-        argument = call.args[0] if call.args and not call.args[0].star else None
-        first = constant(argument.value) if argument is not None else None
-        if argument is None or first is None:
-            continue
-        guidance = ""
-        written = str(first[0])
-        if written.startswith("infer") or written.endswith("_float32_vars"):
-            guidance = _REMOVED_NAME
-        elif name.startswith("set_") and first == (None,) and _goes_to_keras_3(options, decision):
-            guidance = _NONE
-        if guidance:
+        if guidance and call is not None:
+            name = reference.legacy.name
             symbol = "Policy" if name == "Policy" else "set_policy"
-            yield Proposal.report(argument, _NAMES[name][0], symbol, guidance)
+            yield Proposal.report(call.args[0], _NAMES[name][0], symbol, guidance)
 
 
-def _goes_to_keras_3(options: Options, decision: Decision) -> bool:
-    """Whether the policies go to functions of Keras 3, which check their argument."""
-    return options.for_keras_3 and not decision.goes_to_shim(Group.POLICIES)
+def _of_scale_of_final(
+    program: Program, reference: Reference, options: Options
+) -> Iterator[Proposal]:
+    """Repairs or reports a final policy with a loss scale, which search and replace leaves."""
+    call = program.call_of(reference.node)
+    found = matched(call, _SCALED) if call is not None else None
+    is_policy = reference.legacy.name == "Policy" and reference.legacy.is_final_path
+    if call is None or not found or "loss_scale" not in found or not is_policy:
+        return
+    if reference.legacy.is_experimental_policy:
+        return
+    is_default = not _has_own_loss_scale(call)
+    if is_default and not options.to_shim and not comments_in(call):
+        message = f"{_BUG}; argument dropped, because compile scales dynamically"
+        made = Proposal(call, "LS602", "Policy", Safety.SAFE, message)
+        yield made._replace(edits=((call, _WITHOUT_SCALE),))
+        return
+    arguments = ", ".join(program.code(one).rstrip(", ") for one in call.args)
+    guidance = _LEAVE_OUT if is_default else _EXPERIMENTAL.format(f"Policy({arguments})")
+    yield Proposal.report(found["loss_scale"], "LS602", "Policy", guidance)
+
+
+def _of_first_argument(program: Program, reference: Reference, options: Options) -> str:
+    """Why a policy of this name cannot be made or set; empty if it can."""
+    first = _first_constant(program, reference)
+    if first is None:
+        return ""
+    written = str(first[0])
+    if written.startswith("infer") or written.endswith("_float32_vars"):
+        return _REMOVED_NAME
+    is_reset = first == (None,) and reference.legacy.name == "set_global_policy"
+    return _NONE if is_reset and options.for_keras_3 else ""
+
+
+def _first_constant(program: Program, reference: Reference) -> Optional[tuple[Constant]]:
+    """The constant that is the first argument of a call, in a tuple; None if there is none."""
+    call = program.call_of(reference.node)
+    argument = call.args[0] if call is not None and call.args else None
+    return constant(argument.value) if argument is not None and not argument.star else None
 
 
 def _has_own_loss_scale(call: cst.Call) -> bool:
     """Whether a policy is made with another loss scale than the one that compile uses."""
-    found = matched(call, ("name", "loss_scale"))
+    found = matched(call, _SCALED)
     if found is None:
         return True
     if "loss_scale" not in found:

@@ -2,10 +2,11 @@
 
 The final policy (TensorFlow 2.4) has no loss scale; reading the attribute raises an
 AttributeError. The shim's experimental policies have it, on every TensorFlow, and `compile` uses
-it. A parameter or an attribute that is called a policy counts, too, in a program that has
-experimental policies.
+it. In a program that sets or makes experimental policies, `global_policy()` of the final API, and a
+parameter or an attribute that is called a policy, may return one of them.
 
-A read of the loss scale of a final policy fails on every TensorFlow, and is reported.
+In any other program, a read of the loss scale of a final policy fails on every TensorFlow, and is
+reported.
 """
 
 from __future__ import annotations
@@ -14,53 +15,79 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...facts import Need
+from ...facts import Need, Trait
 from ...model import Group
 from ...resolve.mentions import reads_of
 from ...resolve.tree import last_name
-from ...resolve.values import sources_of
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
+from ...resolve.values import reads_of_value, sources_of
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
 
 _SYMBOL = "Policy.loss_scale"
 _WHY = "the final policy has no loss scale"
-_MESSAGE = (
-    "policies of the final API have no loss scale, in any TensorFlow: read the loss_scale of the "
-    "optimizer where it is made"
-)
+_ABSENT = "policies of the final API have no loss scale, in any TensorFlow: "
+_READ = _ABSENT + "read the loss_scale of the optimizer where it is made"
+_DYNAMIC = _ABSENT + 'write "dynamic" for the loss scale'
+_DEFAULT = _ABSENT + "leave the argument out, because dynamic scaling is the default"
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
-    """The reads on what is an experimental policy, or is called a policy."""
+    """The reads on what is an experimental policy, or may be one of another file."""
     for node, receiver in reads_of(program, "loss_scale"):
         made_by = _made_by(program, receiver)
-        if (made_by and not _is_final(program, made_by)) or _is_called_policy(receiver):
-            yield Obstacle(node, Need(Group.POLICIES, "LS605", _SYMBOL, _WHY))
+        need = Need(Group.POLICIES, "LS605", _SYMBOL, _WHY)
+        if made_by and not _are_final(program, made_by):
+            yield Obstacle(node, need)
+        elif _may_be_experimental(program, receiver, made_by):
+            yield Obstacle(node, need._replace(when=When.IF_EXPERIMENTAL_POLICY))
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each read on what is certainly a final policy."""
+    has_experimental = Trait.EXPERIMENTAL_POLICY in decision.traits
     for node, receiver in reads_of(program, "loss_scale"):
         made_by = _made_by(program, receiver)
-        if made_by and _is_final(program, made_by):
-            yield Proposal.report(node, "LS605", _SYMBOL, _MESSAGE)
+        if not made_by or not _are_final(program, made_by):
+            continue
+        if not (has_experimental and _may_be_experimental(program, receiver, made_by)):
+            yield Proposal.report(node, "LS605", _SYMBOL, _guidance(program, node))
 
 
-def _is_called_policy(receiver: cst.BaseExpression) -> bool:
+def _may_be_experimental(
+    program: Program, receiver: cst.BaseExpression, made_by: list[cst.Call]
+) -> bool:
+    """Whether a policy is one that another place has set, or is only called a policy."""
+    if made_by:
+        return all(_name_of(program, call) == "global_policy" for call in made_by)
     return "policy" in last_name(receiver).lower()
+
+
+def _guidance(program: Program, node: cst.CSTNode) -> str:
+    """What to write in the place of a loss scale that no policy has."""
+    for place in [node, *reads_of_value(program, node)]:
+        argument = program.parents.get(place)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        reference = program.by_node.get(call.func) if isinstance(call, cst.Call) else None
+        if reference is not None and reference.legacy.is_keras_optimizer:
+            return _DYNAMIC if reference.legacy.is_experimental_optimizer else _DEFAULT
+    return _READ
 
 
 def _made_by(program: Program, node: cst.BaseExpression) -> list[cst.Call]:
     """The calls that make a policy; none if anything else can make it."""
     sources = sources_of(program, node)
-    calls = [one for one in sources if isinstance(one, cst.Call)]
+    calls = [source for source in sources if isinstance(source, cst.Call)]
     references = [program.by_node.get(call.func) for call in calls]
     is_policy = all(one is not None and one.legacy.returns_policy for one in references)
     return calls if is_policy and len(calls) == len(sources) else []
 
 
-def _is_final(program: Program, calls: list[cst.Call]) -> bool:
+def _name_of(program: Program, call: cst.Call) -> str:
+    return program.by_node[call.func].legacy.name
+
+
+def _are_final(program: Program, calls: list[cst.Call]) -> bool:
     """Whether all calls are of the final API."""
     return all(program.by_node[call.func].legacy.is_final_path for call in calls)
 

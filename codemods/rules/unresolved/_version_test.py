@@ -25,6 +25,8 @@ def version_test(program: Program, test: cst.CSTNode) -> str:
 def _of_call(program: Program, test: cst.CSTNode) -> str:
     if not isinstance(test, cst.Call) or not isinstance(test.func, cst.Attribute):
         return ""
+    if test.func.attr.value != "startswith" or len(test.args) != 1:
+        return ""  # a flag of another file
     version = _version_in(program, test.func.value)
     chosen = _choice(program, test.args[0].value)
     return f"{version}.release[:2] {chosen}" if version and chosen else ""

@@ -32,13 +32,20 @@ __all__ = ["RULE", "is_renamed_whole", "keeps_names"]
 _FINAL = "keras.mixed_precision"
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "{} is used as a value: import by name what is read from it, then migrate again"
-_LAZY = "the shim's modules have their names only once they are read: use dir and getattr"
+_LAZY = (
+    "the shim's modules have their names only once they are read: write "
+    "{{name: getattr({0}, name) for name in dir({0})}}"
+)
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
 _PRIVATE = "{} is private, and no current TensorFlow has it: do without this name"
 _LEFT = (
     "this import fails from TensorFlow {} on: remove it, or move it to the branch for older "
     "versions, if only this needs it"
 )
+
+
+_UNREAD = "import only {}: nothing here reads the module, which TensorFlow {} removed"
+_CONDITIONAL = (cst.If, cst.Try, cst.TryStar)
 
 
 def _whole(path: str) -> Optional[Namespace]:
@@ -90,8 +97,10 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         assert module is not None
         parent = program.parents.get(use.node)
         name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
-        if _is_dictionary(program, use, name) and is_renamed_whole(use, decision):
-            yield Proposal.report(parent or use.node, "LS909", "__dict__", _LAZY)
+        dictionary = _dictionary(program, use, name)
+        if dictionary is not None and is_renamed_whole(use, decision):
+            message = _LAZY.format(shown_path(f"{SHIM}.{module.name}"))
+            yield Proposal.report(dictionary, "LS909", "__dict__", message)
         guidance = _missing(use, module, name)
         if guidance:
             yield Proposal.report(parent or use.node, "LS909", name, guidance)
@@ -119,8 +128,13 @@ def _renamed(use: NamespaceUse, module: Namespace) -> Proposal:
     return made._replace(moves=((use, path),))
 
 
-def _is_dictionary(program: Program, use: NamespaceUse, name: str) -> bool:
-    return name == "__dict__" or _function_of(program, use) == "vars"
+def _dictionary(program: Program, use: NamespaceUse, name: str) -> Optional[cst.CSTNode]:
+    """`module.__dict__` or `vars(module)` around the use of a module."""
+    parent = program.parents.get(use.node)
+    if name == "__dict__":
+        return parent
+    is_vars = _function_of(program, use) == "vars" and parent is not None
+    return program.parents.get(parent) if is_vars and parent is not None else None
 
 
 def _function_of(program: Program, use: NamespaceUse) -> str:
@@ -169,12 +183,21 @@ def _is_lost(program: Program, use: NamespaceUse, module: Namespace, decision: D
 def _is_followed(program: Program, use: NamespaceUse) -> bool:
     """Whether the module is bound to names of which every read is a place of its own.
 
-    The reads of `self.mp` are not, and a name that nothing here reads is there for other files, or
-    left over.
+    The reads of `self.mp` are not, nor that of `mp.__dict__`, and a name that nothing here reads is
+    there for other files, or left over.
     """
     names = names_bound(program, use)
     reads = reads_of_value(program, use.node)
+    if any(_reads_other(program, read) for read in reads):
+        return False
     return bool(names and reads) and program.cached(_known_reads).issuperset(reads)
+
+
+def _reads_other(program: Program, read: cst.CSTNode) -> bool:
+    """Whether what is read from a module is no legacy symbol, such as its `__dict__`."""
+    parent = program.parents.get(read)
+    is_module = any(use.node is read for use in program.namespaces)
+    return is_module and isinstance(parent, cst.Attribute)
 
 
 def _known_reads(program: Program) -> frozenset[cst.CSTNode]:
@@ -187,22 +210,41 @@ def _imports(program: Program) -> Iterator[Proposal]:
     """Reports names that a module never had, and imports of legacy modules for their effect."""
     for binding in program.imports():
         alias = binding.node
-        statement = program.parents.get(alias)
         if not isinstance(alias, cst.ImportAlias):
             continue
-        is_plain = isinstance(statement, cst.Import) and alias.asname is None
+        is_plain = isinstance(program.parents.get(alias), cst.Import) and alias.asname is None
         path = dotted(alias.name) if is_plain else binding.path
-        if is_plain and _whole(path):
-            reads = [one.node for one in program.places() if one.root is not None]
-            if not any(dotted(one).startswith(path) for one in reads):
-                version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
-                yield Proposal.report(alias, "LS909", path, _LEFT.format(version))
+        if is_plain and _whole(path) and not _is_read(program, path):
+            yield _unread_import(program, alias, path)
         module, _, name = path.rpartition(".")
         is_known = legacy_of(path) is not None or namespace_of(path) is not None
-        if is_known or not _whole(module):
+        if is_known or not _whole(module) or depends_on_version(program, alias, {}):
             continue
-        if not depends_on_version(program, alias, {}):
-            yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
+        yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
+
+
+def _is_read(program: Program, path: str) -> bool:
+    """Whether a legacy place of the file reads a module by its full path."""
+    reads = [place.node for place in program.places() if place.root is not None]
+    return any(dotted(node).startswith(path) for node in reads)
+
+
+def _unread_import(program: Program, alias: cst.ImportAlias, path: str) -> Proposal:
+    """`import tensorflow.contrib.mixed_precision` that nothing reads imports only its package.
+
+    One that decides about a branch is reported, because it fails on purpose.
+    """
+    version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
+    is_deciding = any(isinstance(above, _CONDITIONAL) for above in program.ancestors(alias))
+    if is_deciding:
+        return Proposal.report(alias, "LS909", path, _LEFT.format(version))
+    package = path.partition(".")[0]
+    made = Proposal(alias, "LS909", path, Safety.SAFE, _UNREAD.format(package, version))
+
+    def edit(node: cst.CSTNode) -> object:
+        return node.with_changes(name=cst.Name(package))
+
+    return made._replace(edits=((alias, edit),))
 
 
 RULE = Rule(

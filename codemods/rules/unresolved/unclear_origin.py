@@ -3,6 +3,7 @@
 - `from module import *` hides where a name comes from (LS901). In public code, most loss-scale
   managers with these names come from `from npu_bridge.npu_init import *`, which is not TensorFlow.
   So no name is rewritten because of its spelling, and neither is a star import of a legacy module.
+  If a file of the run binds the name, and is rewritten there, there is no finding.
 - tensor2tensor and its descendants reach `contrib` through functions
   (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2 (LS902). If
   the run has the function, and all that it returns is a module that is renamed as a whole, such as
@@ -13,8 +14,8 @@
   one. A comparison with `type(optimizer)` is reported in any case: the module shows which class is
   named, but not which one the optimizer has.
 - A name can mean a legacy symbol on one path and something else on another (LS904). Each place that
-  binds it is rewritten on its own, to the shim, whose symbols have the same parameters. A use
-  through a module that also holds other things cannot follow.
+  binds it is rewritten on its own, to the shim, whose symbols have the same parameters, so the uses
+  are right. A use through a module that also holds other things cannot follow, and is reported.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ _NAMESPACES = re.compile(r"(?:\.(?:contrib|keras|mixed_precision|train|tpu|exper
 """Modules of TensorFlow at the end of a path through a module of the project."""
 _CODES = {Why.STAR: "LS901", Why.CALL: "LS902", Why.RE_EXPORT: "LS903", Why.SEVERAL: "LS904"}
 _MESSAGES = {
-    Why.STAR: "names from `import *` ({0}) are not resolved: import them by name from TensorFlow",
+    Why.STAR: (
+        "names from `import *` ({0}) are not resolved: import them by name, and those of "
+        "TensorFlow from TensorFlow itself, then migrate again"
+    ),
     Why.CALL: "`{0}` cannot be resolved statically: import {1} by name from TensorFlow",
     Why.RE_EXPORT: (
         "{1} from `{0}`: if it is TensorFlow's, import it from TensorFlow here, then migrate "
@@ -83,7 +87,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)
         made = Proposal.report(places[0].node, _CODES[why], places[0].name, message)
-        if why is Why.RE_EXPORT or all(place.function for place in places):
+        if why is Why.RE_EXPORT or all(place.origin for place in places):
             made = made._replace(through=tuple(dict.fromkeys(place.path for place in places)))
         yield made
     yield from _exact_tests(program)
@@ -93,7 +97,8 @@ def _is_left(program: Program, unclear: Unclear, options: Options, decision: Dec
     """Whether a use is not right once what binds its name is rewritten."""
     if unclear.why is Why.SEVERAL:
         is_legacy = not unclear.legacy or any(legacy.rule for legacy in unclear.legacy)
-        return is_legacy and not isinstance(unclear.node, cst.Name)
+        is_chain = is_legacy and not isinstance(unclear.node, cst.Name)
+        return is_chain and not _is_of_renamed_module(program, unclear, decision)
     if unclear.may_be_final and not options.for_keras_3 and not options.to_shim:
         return False
     return unclear.why is not Why.CALL or not _is_of_renamed_module(program, unclear, decision)
@@ -117,7 +122,7 @@ def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision
 
 def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """What an attribute holds, or a function of the file returns; none for anything else."""
-    if isinstance(node, cst.Attribute):
+    if isinstance(node, (cst.Attribute, cst.Name)):
         return sources_of(program, node)
     function = node.func if isinstance(node, cst.Call) else None
     bindings = bindings_of(program, function) if isinstance(function, cst.Name) else []

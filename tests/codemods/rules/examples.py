@@ -171,14 +171,26 @@ EXAMPLES = {
         + tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
         + tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
 
-        # reported where None resets the policy, which Keras 3 refuses
+        # on the shim where None resets the policy, which Keras 3 refuses
+        > safe, --keras 3: does not accept None
+        - import tensorflow as tf
+        - tf.keras.mixed_precision.experimental.set_policy(None)
+        + import tf_lossscale as tfls
+        + tfls.keras.mixed_precision.experimental.set_policy(None)
+
+        # reported where the final function resets the policy
         > manual, --keras 3: float32
           import tensorflow as tf
-        - tf.keras.mixed_precision.experimental.set_policy(None)
-        + tf.keras.mixed_precision.set_global_policy(None)
+          tf.keras.mixed_precision.set_global_policy(None)
+
+        # a loss scale that is left of the experimental policy
+        > safe: never took loss_scale
+          import tensorflow as tf
+        - policy = tf.keras.mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
+        + policy = tf.keras.mixed_precision.Policy("mixed_float16")
 
         # on the shim where None meant no scaling
-        > safe: has no loss scale
+        > safe: means no scaling
         - from tensorflow.keras.mixed_precision.experimental import Policy
         + from tf_lossscale.keras.mixed_precision.experimental import Policy
           policy = Policy("mixed_float16", loss_scale=None)
@@ -316,7 +328,7 @@ EXAMPLES = {
           use(K.experimental)
 
         # the names in a module that loads them on first use
-        > manual: use dir and getattr
+        > manual: getattr(tfls.contrib.mixed_precision, name)
           import tf_lossscale as tfls
           mp = tfls.contrib.mixed_precision
           print(mp.__dict__, vars(mp)["LossScaleOptimizer"], getattr(mp, "LossScaleOptimizer"))

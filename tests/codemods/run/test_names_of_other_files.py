@@ -75,3 +75,22 @@ def test_a_flag_that_compares_text_in_another_file_is_reported(command_line, mad
     result = migrate(command_line, files)
     assert ("main.py:3 LS913 manual" in result.findings) is is_text
     assert ("where this is made" in result.messages) is is_text
+
+
+STAR = "from compat import *\n\nopt = {}(opt, 'dynamic')\n"
+
+
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+@pytest.mark.parametrize(
+    "use", ["LossScaleOptimizer", "mp.LossScaleOptimizer", "keras.mixed_precision.experimental.X"]
+)
+def test_a_name_of_a_star_import_is_followed_into_its_file(command_line, options, use):
+    compat = (
+        "from tensorflow.keras.mixed_precision import experimental as mp\n"
+        "from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer\n"
+    )
+    use = use.replace(".X", ".LossScaleOptimizer")
+    result = migrate(command_line, {"compat.py": compat, "main.py": STAR.format(use)}, *options)
+    is_bound = not use.startswith("keras")
+    assert ("main.py:3 LS901 manual" in result.findings) is not is_bound
+    assert "tf_lossscale" in result.sources["compat.py"]
