@@ -73,7 +73,7 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
             files = sorted(search.files)
             hints = frozenset(search.hints)
             chosen = FileSet(candidates, files, hints, request.plan, request.limits)
-    summary.files = len(search.files)
+    summary.files = len(search.files) + sum(candidate.is_data for candidate in candidates)
     summary.other_contrib = search.other_contrib
     processed: Iterator[FileOutcome] = iter(())
     if chosen is not None:

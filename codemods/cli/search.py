@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Iterable
 from typing import Optional, Union
 
-from ..engine.prefilter import may_concern, may_concern_in, traits_hinted, uses_other_contrib
+from ..engine.prefilter import (
+    may_concern,
+    may_concern_in,
+    may_name_path,
+    traits_hinted,
+    uses_other_contrib,
+)
 from ..facts import Trait
 from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, discover, project_files_above, words
+from ..files.excludes import MOST_DATA
 from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
 from ..project.evidence import ProjectSearch, is_project_file, largest
@@ -97,9 +105,8 @@ class FileSearch:
             with self._watch.step():
                 if file.is_source:
                     self._source(file)
-                elif self._project is not None:
-                    data = file.read(largest(file.real))
-                    self._project.add(relative(file.path), file.real, data)
+                else:
+                    self._other(file)
             return None
         except OSError as error:
             why = words(error)
@@ -124,6 +131,18 @@ class FileSearch:
             self.steps.append(Candidate(relative(file.path), file.real))
         elif self._request.verbose:
             self.steps.append(FileOutcome(relative(file.path), note="no legacy name in it"))
+
+    def _other(self, file: Candidate) -> None:
+        """Adds what the file says about the project, and the file if it may name a legacy path."""
+        data = b""
+        if self._project is not None and is_project_file(file.real):
+            data = file.read(largest(file.real))
+            self._project.add(relative(file.path), file.real, data)
+        elif file.is_data:
+            with contextlib.suppress(TooLargeError):  # not a configuration
+                data = file.read(min(MOST_DATA, self._limits.size))
+        if file.is_data and may_name_path(data):
+            self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
 
     def _concerns(self, file: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""

@@ -22,7 +22,7 @@ from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
 from .render import LONGEST_LINE, Place, Source
 
-__all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress"]
+__all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress", "silences"]
 
 UNUSED_CODE = "LS900"
 _WORD = "lossscale:"
@@ -34,6 +34,13 @@ _CODE = re.compile(r"LS[0-9]*\Z")
 def may_suppress(source: bytes) -> bool:
     """Whether `source` may contain a suppression comment."""
     return _WORD.encode() in source.lower()
+
+
+def silences(line: str, code: str) -> bool:
+    """Whether a line that is not Python has a comment that silences `code`."""
+    match = _COMMENT.search(line) if _WORD in line.lower() else None
+    prefixes = _codes(match)[0] if match is not None else ()
+    return bool(prefixes) and code.startswith(prefixes)
 
 
 class _Suppression(NamedTuple):

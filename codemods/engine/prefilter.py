@@ -18,6 +18,7 @@ __all__ = [
     "is_in_code",
     "may_concern",
     "may_concern_in",
+    "may_name_path",
     "may_refer",
     "traits_hinted",
     "uses_other_contrib",
@@ -109,6 +110,17 @@ def traits_hinted(source: bytes, known: Collection[Trait]) -> set[Trait]:
     """The traits that a source may have, but for those that are known."""
     wanted = ((trait, words) for trait, words in _HINTS if trait not in known)
     return {trait for trait, words in wanted if any(word in source for word in words)}
+
+
+_IN_PATHS = (b"mixed_precision", b"LossScale", b"CrossShardOptimizer", b"cross_replica_sum", b"tpu")
+_PATH_ROOTS = (b"tensorflow.", b"tf.", b"keras.", b"contrib.")
+
+
+def may_name_path(data: bytes) -> bool:
+    """Whether a file that is not Python may name a legacy path: text with one of its words."""
+    if not any(word in data for word in _IN_PATHS):
+        return False
+    return any(root in data for root in _PATH_ROOTS) and b"\0" not in data
 
 
 _TENSORFLOW = re.compile(rb"tensorflow|keras|\btf|\bfrom\s+\.", re.IGNORECASE)

@@ -11,7 +11,14 @@ from typing import Callable, NamedTuple, Optional, Union
 
 from . import atomic_write
 from .directories import Directory, SwappedError, TooLargeError
-from .excludes import INTERNAL, SUFFIXES, VERSION_CONTROL, Excludes, is_environment_or_cache
+from .excludes import (
+    INTERNAL,
+    SUFFIXES,
+    VERSION_CONTROL,
+    Excludes,
+    is_data,
+    is_environment_or_cache,
+)
 from .git import top_of
 from .work_trees import IgnoredPaths, enclosing
 
@@ -34,13 +41,15 @@ class Candidate(NamedTuple):
     Attributes:
       path: the path as given, or below the given directory.
       real: the absolute path without symbolic links.
-      is_source: whether to check it; otherwise it only describes the project, by its name.
+      is_source: whether it is Python; otherwise it describes the project, or is data.
+      is_data: whether a program may look up names in it.
       level: the directory in the walk, for `read`; None if the file is read by its path.
     """
 
     path: str
     real: str
     is_source: bool = True
+    is_data: bool = False
     level: Optional[_Level] = None
 
     def read(self, most: Optional[int] = None) -> bytes:
@@ -189,7 +198,7 @@ class _Walk:
             self._links.append((Candidate(path, real), True))
         elif real not in self._files:
             self._files.add(real)
-            yield Candidate(path, real)
+            yield Candidate(path, real, not is_data(real), is_data(real))
 
     def _tree(self, path: str, real: str) -> Iterator[_Found]:
         """Yields everything below a directory; iterative, because trees can be very deep."""
@@ -225,11 +234,10 @@ class _Walk:
         for name, kind in level.entries:
             path, real = level.path + name, level.real + name
             is_source = name.endswith(SUFFIXES)
+            is_wanted = is_source or is_data(name) or self._describes(real)
             if kind == "link":
                 self._links.append((Candidate(path, real), False))
-            elif kind == "directory" or (
-                kind == "file" and real not in self._files and (is_source or self._describes(real))
-            ):
+            elif kind == "directory" or (kind == "file" and real not in self._files and is_wanted):
                 why = self._why_skipped(real, kind == "directory")
                 if not why and real in self._ignored and real not in self._roots:
                     why = _IGNORED
@@ -238,9 +246,9 @@ class _Walk:
                 elif kind == "directory":
                     return path, real
                 else:
-                    if is_source:
+                    if is_source or is_data(name):
                         self._files.add(real)
-                    yield Candidate(path, real, is_source, level)
+                    yield Candidate(path, real, is_source, is_data(name), level)
         return None
 
     def _linked(self, link: Candidate, is_named: bool) -> Iterator[_Found]:

@@ -9,15 +9,28 @@ from collections.abc import Sequence
 
 __all__ = [
     "INTERNAL",
+    "MOST_DATA",
     "NOTEBOOK",
     "SUFFIXES",
     "VERSION_CONTROL",
     "Excludes",
+    "is_data",
     "is_environment_or_cache",
 ]
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyi", ".pyw", NOTEBOOK)
+
+_DATA_SUFFIXES = (".json", ".yaml", ".yml", ".cfg", ".gin", ".toml", ".txt", ".ini")
+"""The files in which programs look up names, such as `tensorflow.keras...` in a configuration."""
+_PROSE = re.compile(
+    r"requirements|constraints|sources\.txt|package(?:-lock)?\.json|.*\.lock|readme|change|history|"
+    r"news|licen[cs]e|notice|authors|contributing|todo",
+    re.IGNORECASE,
+)
+"""The beginning of the names of files that list packages, or that people read."""
+MOST_DATA = 1024 * 1024
+"""Bytes of a configuration; a larger file holds data."""
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
 INTERNAL = "belongs to a version control system"
@@ -63,6 +76,12 @@ class Excludes:
     def _matches(self, path: str) -> bool:
         assert self._globs is not None
         return bool(self._globs.match(path) or self._globs.match(path.rpartition("/")[2]))
+
+
+def is_data(path: str) -> bool:
+    """Whether a file, by its name, is one in which a program may look up names."""
+    name = os.path.basename(path)
+    return name.endswith(_DATA_SUFFIXES) and not _PROSE.match(name)
 
 
 def is_environment_or_cache(directory: str) -> str:

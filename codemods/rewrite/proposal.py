@@ -9,7 +9,7 @@ import libcst as cst
 
 from ..facts import Decision, Need, When
 from ..model import Group, Options, Safety
-from ..resolve.legacy_symbols import Family, Legacy, namespace_of, root_of
+from ..resolve.legacy_symbols import Family, Legacy, legacy_of, namespace_of, root_of
 from ..resolve.places import Place, Reference
 from ..resolve.tree import Edit
 
@@ -25,6 +25,7 @@ __all__ = [
     "shim_path",
     "shown_path",
     "symbol_of",
+    "twin_of",
 ]
 
 SHIM = "tf_lossscale"
@@ -143,7 +144,18 @@ def is_renamed(legacy: Legacy, options: Options, decision: Decision) -> bool:
 
 def shim_path(reference: Reference) -> str:
     """The path in the shim that corresponds to the current path of the reference."""
-    legacy = reference.legacy
+    return _twin(reference.legacy)
+
+
+def twin_of(path: str) -> str:
+    """The path in the shim of what a legacy path names, a symbol or a module."""
+    legacy, module = legacy_of(path), namespace_of(path)
+    if legacy is not None:
+        return _twin(legacy)
+    return f"{SHIM}.{module.name}" if module is not None else path
+
+
+def _twin(legacy: Legacy) -> str:
     namespace = legacy.namespace
     if (
         legacy.family in (Family.V1, Family.CROSS_SHARD)

@@ -20,6 +20,7 @@ from .to_shim import RENAMED, needs_of_exports, renames
 __all__ = [
     "Decision",
     "Example",
+    "Named",
     "Obstacle",
     "Options",
     "Program",
@@ -94,8 +95,24 @@ def _example(name: str, text: str) -> Example:
     return made
 
 
+class Named(NamedTuple):
+    """A legacy path in a text that is not Python.
+
+    Attributes:
+      start, end: where it stands.
+      code, symbol, message: as in a finding.
+    """
+
+    start: int
+    end: int
+    code: str
+    symbol: str
+    message: str
+
+
 _Needs = Callable[[Program, Options], Iterable[Obstacle]]
 _Check = Callable[[Program, Options, Decision], Iterable[Proposal]]
+_InData = Callable[[str, Options], Iterable[Named]]
 
 
 class Rule(NamedTuple):
@@ -112,6 +129,7 @@ class Rule(NamedTuple):
         called where the symbol goes to the final API; elsewhere the symbol is renamed, whatever the
         place.
       reports: yields findings beside them, wherever the symbol goes.
+      in_data: yields what a line of a file names that is not Python.
       slug: the name of the rule's file, filled in by `codes.rules`.
       docstring: that of the rule's file, filled in by `codes.rules`.
       family: the title of its family, filled in by `codes.rules`.
@@ -124,6 +142,7 @@ class Rule(NamedTuple):
     needs: Optional[_Needs] = None
     check: Optional[_Check] = None
     reports: Optional[_Check] = None
+    in_data: Optional[_InData] = None
     slug: str = ""
     docstring: str = ""
     family: str = ""

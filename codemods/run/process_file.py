@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Union
 
+from ..engine.data_file import DataWork
 from ..engine.parse import SourceError
 from ..engine.prefilter import may_refer, uses_other_contrib
 from ..engine.transform import FileWork, error_of, links_in
@@ -16,6 +17,7 @@ from ..facts import UNDECIDED, UNREAD, Links, Made
 from ..files import atomic_write
 from ..files.diffs import replacements, unified
 from ..files.discover import words
+from ..files.excludes import is_data
 from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
 from .results import FileOutcome, Job, JobKind, Plan, Read
@@ -38,7 +40,8 @@ class Desk:
     def __init__(self, plan: Plan, limits: Limits) -> None:
         self._plan = plan
         self._limits = limits
-        self._kept: collections.OrderedDict[str, FileWork] = collections.OrderedDict()
+        self._kept: collections.OrderedDict[str, Union[FileWork, DataWork]]
+        self._kept = collections.OrderedDict()
         self._garbage = 0
 
     def is_garbage_due(self) -> bool:
@@ -70,7 +73,7 @@ class Desk:
                 return Read(b"", error=FileError(job.path, 0, self._limits.too_large))
             source = atomic_write.read(job.real) if source is None else source
             self._garbage += len(source)
-            work = FileWork(source, self._plan.options, job.path, job.real)
+            work = self._work(source, job)
             facts = work.facts()
             if facts.is_decided:
                 return Read(source, facts, result=work.result(UNDECIDED)._replace(before=source))
@@ -85,11 +88,18 @@ class Desk:
             work = self._kept.pop(job.real, None)
             if work is None:
                 self._garbage += len(source)
-                work = FileWork(source, self._plan.options, job.path, job.real)
+                work = self._work(source, job)
             return work.result(job.decision)._replace(before=source)
         except Exception as error:
             failure = self._error(job.path, error)
             return FileResult(source, error=failure, before=source)
+
+    def _work(self, source: bytes, job: Job) -> Union[FileWork, DataWork]:
+        """The work on a file, by its name."""
+        options = self._plan.options
+        if is_data(job.real):
+            return DataWork(source, options, job.path)
+        return FileWork(source, options, job.path, job.real)
 
     def _made(self, job: Job) -> Mapping[str, Made]:
         """What names of a file are made of; of nothing, if it cannot be read or parsed."""
@@ -97,7 +107,7 @@ class Desk:
             work = self._kept.get(job.real)
             if work is None:
                 source = atomic_write.read(job.real, self._limits.size)
-                work = FileWork(source, self._plan.options, job.path, job.real)
+                work = self._work(source, job)
                 self._keep(job.real, work)
             return work.made(job.names)
         except Exception:
@@ -120,7 +130,7 @@ class Desk:
             found[file] = links
         return found
 
-    def _keep(self, real: str, work: FileWork) -> None:
+    def _keep(self, real: str, work: Union[FileWork, DataWork]) -> None:
         self._kept[real] = work
         while len(self._kept) > 1 and sum(one.size for one in self._kept.values()) > _MOST_KEPT:
             self._kept.popitem(last=False)

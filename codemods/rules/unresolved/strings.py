@@ -12,6 +12,9 @@
   `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
   (LS912). Documentation, messages and help texts do not count, and neither does a path in a
   sentence. One that `getattr`, `patch.object` or `import_module` names a part of counts (LS902).
+- The same path in a configuration: a `.json`, `.yaml`, `.yml`, `.toml`, `.ini`, `.cfg`, `.gin` or
+  `.txt` file of up to 1 MB (LS912). Lists of packages, changelogs, readmes and binary files are not
+  read. In files with `#` comments, `# lossscale: ignore[LS912]` on the line silences it.
 """
 
 from __future__ import annotations
@@ -19,19 +22,20 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from typing import Callable
+from typing import Callable, NamedTuple, Optional
 
 import libcst as cst
 
+from ...facts import ALONE
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import last_name, string_of, walk
 from ...resolve.values import reads_of_value
-from ...rewrite.proposal import is_renamed
-from ..rule import Decision, Options, Program, Proposal, Rule
+from ...rewrite.proposal import is_renamed, shown_path, twin_of
+from ..rule import Decision, Named, Options, Program, Proposal, Rule
 from .namespace_as_value import keeps_names
 
-__all__ = ["RULE", "path_in_text"]
+__all__ = ["RULE"]
 
 _TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?((?:loss_scale|bad_steps)(?:/read)?:0)["']$""")
 _NAME = "LossScale"
@@ -48,9 +52,10 @@ _FETCHED = (
 )
 _COMPARED = "the name of the class depends on the TensorFlow version: use isinstance"
 _PATH = (
-    "this string names {}, and strings are never rewritten: write the new path in it, or import "
-    "the name with a statement"
+    "this string names {}, and strings are never rewritten: write {} in its place, or import the "
+    "name with a statement"
 )
+_IN_DATA = "this names {}, and only Python is rewritten: write {}, which needs tf-lossscale"
 
 _FULL = {
     "tf": "tensorflow",
@@ -64,6 +69,8 @@ _PATH_IN_TEXT = re.compile(
     r"(?: +(\w+))?"
 )
 """A path, with the words before and after it."""
+_DEEPEST = 12
+"""Names of a path; those of private modules have seven."""
 _OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "return", "with")
 """Words that stand beside a path in code; others make it a part of a sentence."""
 _NAMING = ("delattr", "getattr", "object", "setattr")
@@ -90,10 +97,19 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     is_left = functools.partial(_is_left, options, decision)
     for string in program.scopes.strings:
         completed = _completed(program, string, is_left)
-        path = completed or _path_in(program, string, is_left)
-        if path:
+        found = _Path(completed, completed, 0) if completed else _path_in(program, string, is_left)
+        if found is not None:
             code = "LS902" if completed else "LS912"
-            yield Proposal.report(string, code, path.rpartition(".")[2], _PATH.format(path))
+            message = _PATH.format(found.written, found.twin)
+            yield Proposal.report(string, code, found.symbol, message)
+
+
+def in_data(line: str, options: Options) -> Iterator[Named]:
+    """The legacy paths in a line of a configuration."""
+    for found in _paths_in_text(line, functools.partial(_is_left, options, ALONE)):
+        message = _IN_DATA.format(found.written, found.twin)
+        end = found.start + len(found.written)
+        yield Named(found.start, end, "LS912", found.symbol, message)
 
 
 def _tensors(program: Program) -> Iterator[Proposal]:
@@ -164,39 +180,81 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
     return min(paths) if len(paths) == 1 else ""
 
 
-def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> str:
-    """The legacy path in a string, as it is written there; empty for documentation and messages."""
+def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Optional[_Path]:
+    """The legacy path in a string, as it is written there; none in documentation and messages."""
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
     if whole is string and not any(one in string.value for one in _WORDS):
-        return ""
+        return None
     parts = [one for one in walk(whole) if isinstance(one, cst.SimpleString)]
     text = "".join(one.raw_value for one in parts)
     is_known = parts[0] is not string or not any(one in text for one in _WORDS)
-    if is_known or "b" in string.prefix.lower():
-        return ""
-    _, parent = program.outside(whole, _DISPLAYS)
+    if is_known or "b" in string.prefix.lower() or _is_for_people(program, whole):
+        return None
+    return next(_paths_in_text(text, is_left), None)
+
+
+def _is_for_people(program: Program, text: cst.CSTNode) -> bool:
+    """Whether a string is documentation, a message or a help text."""
+    _, parent = program.outside(text, _DISPLAYS)
     if isinstance(parent, cst.Expr):
-        return ""  # documentation
+        return True
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
-    if isinstance(parent, cst.Arg) and isinstance(call, cst.Call):
-        keyword = parent.keyword.value if parent.keyword is not None else ""
-        function = last_name(call.func)
-        if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
-            return ""
-    return path_in_text(text, is_left)
+    if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call):
+        return False
+    keyword = parent.keyword.value if parent.keyword is not None else ""
+    return keyword in _TEXT_ARGUMENTS or bool(_MESSAGES.match(last_name(call.func)))
 
 
-def path_in_text(text: str, is_left: _IsLeft) -> str:
-    """The first legacy path in a text, as it is written there; empty if it stands in a sentence."""
-    for before, written, after in _PATH_IN_TEXT.findall(text):
-        first, *names = written.split(".")
-        path = _FULL.get(first, first)
-        for index, name in enumerate(names, 1):
-            path = f"{path}.{name}"
-            is_legacy = is_left(path, index == len(names))
-            if is_legacy and before in _OF_CODE and after in _OF_CODE:
-                return ".".join([first, *names[:index]]) if legacy_of(path) else written
-    return ""
+class _Path(NamedTuple):
+    """A legacy path in a text.
+
+    Attributes:
+      written: how it is written there.
+      path: its full path.
+      start: where it begins.
+    """
+
+    written: str
+    path: str
+    start: int
+
+    @property
+    def symbol(self) -> str:
+        """The last name of the path."""
+        return self.written.rpartition(".")[2]
+
+    @property
+    def twin(self) -> str:
+        """The path in the shim, which begins as the path in the text does."""
+        path = twin_of(self.path)
+        return shown_path(path) if self.written.startswith("tf.") else path
+
+
+def _paths_in_text(text: str, is_left: _IsLeft) -> Iterator[_Path]:
+    """The legacy paths in a text that do not stand in a sentence."""
+    for match in _PATH_IN_TEXT.finditer(text):
+        before, written, after = (part or "" for part in match.groups())
+        if before not in _OF_CODE or after not in _OF_CODE:
+            continue
+        found = _first_legacy(written, is_left)
+        if found is not None:
+            yield found._replace(start=match.start(2))
+
+
+def _first_legacy(written: str, is_left: _IsLeft) -> Optional[_Path]:
+    """The first part of a path that is a legacy symbol, or else a module with what follows."""
+    first, *names = written.split(".", _DEEPEST)[:_DEEPEST]
+    path = _FULL.get(first, first)
+    module: Optional[_Path] = None
+    for index, name in enumerate(names, 1):
+        path = f"{path}.{name}"
+        if not is_left(path, index == len(names)):
+            continue
+        if legacy_of(path) is not None:
+            return _Path(".".join([first, *names[:index]]), path, 0)
+        if module is None:
+            module = _Path(".".join([first, *names]), path, 0)
+    return module
 
 
 def _is_left(options: Options, decision: Decision, path: str, is_whole: bool) -> bool:
@@ -219,6 +277,7 @@ RULE = Rule(
     summary="tensors, classes and paths that strings name, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     reports=reports,
+    in_data=in_data,
     cases='''
         # not documentation, messages and help texts
           """tf.keras.mixed_precision.experimental.Policy is deprecated."""

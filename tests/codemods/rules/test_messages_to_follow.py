@@ -134,9 +134,9 @@ FOLLOWED = {
     ),
     "LS912, a path in a string": (
         f"patch('tensorflow{MP[2:]}.experimental.Policy')\n",
-        ("tensorflow.keras", "tf_lossscale.keras"),
-        "write the new path in it",
-        ("shim",),
+        (f"tensorflow{MP[2:]}.experimental", f"tf_lossscale{MP[2:]}.experimental"),
+        f"write tf_lossscale{MP[2:]}.experimental.Policy in its place",
+        ALL,
     ),
 }
 CASES = [(case, target) for case in FOLLOWED for target in FOLLOWED[case][3]]
