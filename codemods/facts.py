@@ -29,6 +29,7 @@ __all__ = [
     "Reason",
     "Trait",
     "When",
+    "is_written_for_keras_3",
 ]
 
 Constant = Union[None, bool, int, float, str, tuple["Constant", ...]]
@@ -47,6 +48,8 @@ class Trait(enum.Enum):
     POLICY = "what sets a policy, or reads one"
     EXPERIMENTAL_POLICY = "what sets or makes a policy with a loss scale"
     MIXED = "the name of a mixed policy"
+    KERAS_2_METHODS = "calls of methods that only Keras 2 has, and none that only Keras 3 has"
+    KERAS_3_METHODS = "calls of `scale_loss` of a loss-scale optimizer that the file makes"
     LOOP = "a training step that applies gradients with `model.optimizer`"
     TYPE_TEST = "a comparison with the type of an object"
 
@@ -61,6 +64,7 @@ class When(enum.Enum):
     """What else must be so for a `Need` to count."""
 
     ALWAYS = "nothing"
+    IF_NOT_FOR_KERAS_3 = "the program is not written for Keras 3's class"
     IF_READ = "another file reads a name of the file"
     IF_COMPILED = "the program compiles or loads models"
     IF_BOTH = "the program has both Keras classes"
@@ -222,9 +226,22 @@ class Decision(NamedTuple):
         """Whether the symbols of a group go to the shim, and not to the final API."""
         return group in self.on_shim
 
+    @property
+    def is_for_keras_3(self) -> bool:
+        """Whether the program is written for Keras 3's class, which then stays."""
+        return is_written_for_keras_3(self.traits)
+
     def may_read(self, name: str) -> bool:
         """Whether other files may read a top-level name."""
         return name in self.reads or "*" in self.reads
+
+
+def is_written_for_keras_3(traits: frozenset[Trait]) -> bool:
+    """Whether a program uses the methods of Keras 3's class only.
+
+    One that uses those of Keras 2, too, in another file, needs the shim's class, which has both.
+    """
+    return Trait.KERAS_3_METHODS in traits and Trait.KERAS_2_METHODS not in traits
 
 
 ALONE = Decision(is_alone=True)

@@ -19,6 +19,9 @@ For the target `shim`, every group goes there. `set_global_policy`, which every 
 on has, goes there if the program has something else of the shim, or a training step over
 `model.optimizer`; alone, it needs no shim.
 
+A program that uses the methods of Keras 3's class, and in no file those of Keras 2 only, is written
+for Keras 3: its final class stays, and its subclasses need nothing.
+
 A file that belongs to several programs joins them: they are decided as one. So adding files to a
 program can only send more groups to the shim, never fewer.
 """
@@ -28,7 +31,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
-from ..facts import Constant, Decision, FileFacts, Need, Reason, Trait, When
+from ..facts import (
+    Constant,
+    Decision,
+    FileFacts,
+    Need,
+    Reason,
+    Trait,
+    When,
+    is_written_for_keras_3,
+)
 from ..model import Group, Options
 from .exports import ReExports
 
@@ -164,6 +176,8 @@ def _counts(need: Need, file: str, traits: frozenset[Trait], connections: Connec
         return not connections.flags.get(file, {}).keys().isdisjoint(need.names)
     if need.when is When.IF_COMPILED:
         return may_compile(traits)
+    if need.when is When.IF_NOT_FOR_KERAS_3:
+        return not is_written_for_keras_3(traits)
     wanted: Iterable[Trait] = {
         When.IF_BOTH: (Trait.EXPERIMENTAL_CLASS, Trait.FINAL_CLASS),
         When.IF_EXPERIMENTAL: (Trait.EXPERIMENTAL_CLASS,),

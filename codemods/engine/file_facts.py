@@ -9,7 +9,12 @@ import libcst as cst
 
 from ..facts import ALONE, Export, FileFacts, Need, Trait
 from ..model import Group, Options
-from ..resolve.classes import makes_optimizers, names_final_class, sets_policy
+from ..resolve.classes import (
+    makes_optimizers,
+    names_final_class,
+    sets_policy,
+    uses_methods_of_keras_3,
+)
 from ..resolve.guards import conditions_of
 from ..resolve.keras_2_methods import foreign_uses
 from ..resolve.legacy_symbols import namespace_of
@@ -167,6 +172,10 @@ def _traits(program: Program) -> Iterable[Trait]:
         yield Trait.POLICY
     if any(legacy.is_experimental_policy for legacy in legacies):
         yield Trait.EXPERIMENTAL_POLICY
+    if uses_methods_of_keras_3(program):
+        yield Trait.KERAS_3_METHODS
+    elif any(program.attributes(name) for name in SCALING) and not program.attributes("scale_loss"):
+        yield Trait.KERAS_2_METHODS
     texts = (string.raw_value for string in program.scopes.strings)
     if program.attributes("set_dtype_policy") or any(_MIXED in text for text in texts):
         yield Trait.MIXED
@@ -201,6 +210,8 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
         asks |= {Trait.MAKER, Trait.EXPERIMENTAL_POLICY}
     if options.unsafe:
         asks |= _ASKED_WITH_UNSAFE
+    if names_final_class(program):
+        asks |= {Trait.KERAS_2_METHODS, Trait.KERAS_3_METHODS}
     return frozenset(asks)
 
 

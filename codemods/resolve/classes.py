@@ -25,7 +25,6 @@ __all__ = [
     "is_loss_scale_optimizer",
     "is_made_here",
     "is_of_other_library",
-    "is_written_for_keras_3",
     "kind_of_optimizer",
     "kind_of_source",
     "makes_optimizers",
@@ -34,6 +33,7 @@ __all__ = [
     "names_final_class",
     "names_final_class_of_shim",
     "sets_policy",
+    "uses_methods_of_keras_3",
 ]
 
 _SHIMS_FINAL = f"tf_lossscale.keras.mixed_precision.{CLASS}"
@@ -186,8 +186,8 @@ def makes_optimizers(program: Program) -> bool:
     return not names.isdisjoint(_MAKERS)
 
 
-def is_written_for_keras_3(program: Program) -> bool:
-    """Whether the program calls Keras 3's `scale_loss` of a certain loss-scale optimizer.
+def uses_methods_of_keras_3(program: Program) -> bool:
+    """Whether the file calls Keras 3's `scale_loss` of a certain loss-scale optimizer.
 
     A flag or a function of another library with this name does not count.
     """

@@ -15,7 +15,6 @@ from tf_lossscale._paths import SYMBOLS
 
 from ..facts import Decision, When
 from ..model import Group, Options
-from ..resolve.classes import is_written_for_keras_3
 from ..resolve.legacy_symbols import Family, legacy_of
 from ..resolve.mentions import names_bound
 from ..resolve.places import Place, Reference
@@ -70,11 +69,15 @@ def renames(
             continue
         if legacy.is_on_shim:
             yield Proposal.note(reference.node, code, legacy.name, "stays on the shim")
-        elif legacy.family is not Family.FINAL or _leaves_final(program, reference, options):
+        elif legacy.family is not Family.FINAL or _leaves_final(
+            program, reference, options, decision
+        ):
             yield to_shim(reference, _benefit(reference))
 
 
-def _leaves_final(program: Program, reference: Reference, options: Options) -> bool:
+def _leaves_final(
+    program: Program, reference: Reference, options: Options, decision: Decision
+) -> bool:
     """Whether a final symbol goes to the shim: it is not tf-keras's, nor used as Keras 3's.
 
     LS304 repairs a call with a loss scale, but on the way to the final API only.
@@ -82,7 +85,7 @@ def _leaves_final(program: Program, reference: Reference, options: Options) -> b
     call = program.call_of(reference.node)
     if call is not None and has_loss_scale(call) and not options.to_shim:
         return False
-    return reference.legacy.root != "tf_keras" and not program.cached(is_written_for_keras_3)
+    return reference.legacy.root != "tf_keras" and not decision.is_for_keras_3
 
 
 def _benefit(reference: Reference) -> str:

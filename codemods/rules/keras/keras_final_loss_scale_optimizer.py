@@ -7,7 +7,8 @@ skipped step. The shim's class subclasses it and keeps the methods and numbers o
 `--unsafe`, plain loops use the installed class itself (LS402).
 
 A program is written for Keras 3's class, which then stays, if it calls `scale_loss` of an optimizer
-that is certainly a loss-scale optimizer. On Keras 2, the public class cannot be subclassed from
+that is certainly a loss-scale optimizer. If another file of it calls `get_scaled_loss` instead, it
+needs the shim's class, which has both. On Keras 2, the public class cannot be subclassed from
 TensorFlow 2.9 on; the shim's can.
 
 `tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")` is what a search and
@@ -24,12 +25,11 @@ import libcst as cst
 
 from ...facts import Need
 from ...model import Group
-from ...resolve.classes import is_written_for_keras_3
 from ...resolve.legacy_symbols import root_of
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...rewrite.arguments import argument_of_scale, has_loss_scale
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
 from ..to_shim import to_shim
 from ._class_uses import reports_of_class
 from ._constructors import final_class, plan
@@ -57,15 +57,16 @@ _SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """On Keras 2, subclasses and attributes of the class need the shim's."""
-    if options.for_keras_3 or program.cached(is_written_for_keras_3):
+    if options.for_keras_3:
         return
     for reference in _moving(program):
         why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(mention_of(program, reference))
         if why:
-            yield Obstacle.at(reference, why)
+            yield Obstacle.at(reference, why, When.IF_NOT_FOR_KERAS_3)
     for node, name in program.migrated:
         if name == _NAME:  # an earlier run has sent the classes of the program there together
-            yield Obstacle(node, Need(Group.KERAS_OPTIMIZERS, "LS401", _NAME, _ON_SHIM))
+            need = Need(Group.KERAS_OPTIMIZERS, "LS401", _NAME, _ON_SHIM)
+            yield Obstacle(node, need._replace(when=When.IF_NOT_FOR_KERAS_3))
 
 
 def _moving(program: Program) -> Iterator[Reference]:
@@ -79,7 +80,7 @@ def _moving(program: Program) -> Iterator[Reference]:
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes the shim's class on Keras 3, and the public path of the class on Keras 2."""
-    if program.cached(is_written_for_keras_3):
+    if decision.is_for_keras_3:
         return
     if plain_loops(program, options, decision) is not None:
         return
