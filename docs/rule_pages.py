@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
 
-from tf_lossscale_codemods.cli.explain import options_of
+from tf_lossscale_codemods.cli.explain import findings_of, grouped, options_of
 from tf_lossscale_codemods.rules.codes import codes, rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
 
@@ -73,11 +74,9 @@ def _page(rule: Rule) -> str:
     parts.append("".join(f"- **{code}**: {words}\n" for code, words in sorted(rule.codes.items())))
     parts.append(rule.docstring + "\n")
     parts.append(f"Upstream: {_linked(rule.upstream)}\n")
-    for title, is_rewritten in (("Before and after", True), ("Not rewritten", False)):
-        shown = [one for one in rule.examples if (one.after is not None) is is_rewritten]
-        if shown:
-            parts.append(f"## {title}\n")
-            parts += [part for example in shown for part in _example_lines(example)]
+    for group in grouped(rule):
+        parts.append(f"## {group.title}\n")
+        parts += [part for example in group.examples for part in _example_lines(example)]
     return "\n".join(parts)
 
 
@@ -99,8 +98,19 @@ def _example_lines(example: Example) -> Iterator[str]:
     if example.after is not None:
         yield "becomes\n"
         yield _block(example.after)
-    if example.message_contains:
-        yield f"The message contains: “{example.message_contains}”\n"
+    findings = [
+        f"- line {one.line}: {one.code} {one.outcome.value}: {_escaped(one.message)}\n"
+        for one in findings_of(example)
+    ]
+    if findings:
+        yield "".join(findings)
+
+
+def _escaped(message: str) -> str:
+    """A message as Markdown shows it: marks count in it only between backticks."""
+    parts = message.split("`")
+    parts[::2] = [re.sub(r"([*_<>\[\]])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def _block(source: str) -> str:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
+from typing import NamedTuple
 
-from ..model import Safety, Target
+from ..engine.transform import transform
+from ..model import Finding, Safety, Target
 from ..rules.codes import Code, codes
-from ..rules.rule import Example
+from ..rules.rule import Example, Rule
 
-__all__ = ["explained", "listed", "options_of"]
+__all__ = ["Group", "explained", "findings_of", "grouped", "listed", "options_of"]
+
+
+class Group(NamedTuple):
+    """The examples of a rule with one kind of result.
+
+    Attributes:
+      title: what becomes of them.
+      examples: these examples, in the order of the rule.
+    """
+
+    title: str
+    examples: list[Example]
 
 
 def listed() -> str:
@@ -21,19 +36,51 @@ def explained(prefixes: tuple[str, ...]) -> str:
     return "\n\n".join(_text(code) for code in codes() if code.code.startswith(prefixes))
 
 
+@functools.lru_cache(maxsize=None)
+def findings_of(example: Example) -> tuple[Finding, ...]:
+    """What the command reports about an example, by all rules."""
+    return transform(example.before.encode(), example.options).findings
+
+
+def grouped(rule: Rule, code: str = "") -> list[Group]:
+    """The examples of a rule: rewritten, only reported, and neither.
+
+    With a code, those that have a finding of it, and those without any finding.
+    """
+    rewritten: list[Example] = []
+    reported: list[Example] = []
+    left: list[Example] = []
+    for example in rule.examples:
+        findings = findings_of(example)
+        if findings and code and code not in [finding.code for finding in findings]:
+            continue
+        is_rewritten = example.after is not None
+        (rewritten if is_rewritten else reported if findings else left).append(example)
+    groups = [
+        Group("Before and after", rewritten),
+        Group("Reported, and not rewritten", reported),
+        Group("Not reported", left),
+    ]
+    return [group for group in groups if group.examples]
+
+
 def _text(code: Code) -> str:
     parts = [f"{code.code}: {code.words}", code.text]
-    for title, is_rewritten in (("Before and after:", True), ("Not rewritten:", False)):
-        shown = [one for one in code.rule.examples if (one.after is not None) is is_rewritten]
-        if shown:
-            parts += [title, *map(_example, shown)]
+    for group in grouped(code.rule, code.code):
+        parts += [f"{group.title}:", *map(_example, group.examples)]
     return "\n\n".join(parts) + "\n"
 
 
 def _example(example: Example) -> str:
     sources = [source for source in (example.before, example.after) if source is not None]
     shown = [textwrap.indent(textwrap.dedent(source).strip("\n"), "    ") for source in sources]
-    return f"  {example.id} ({options_of(example)}):\n\n" + "\n\n  becomes\n\n".join(shown)
+    text = f"  {example.id} ({options_of(example)}):\n\n" + "\n\n  becomes\n\n".join(shown)
+    found = "".join(f"\n  {line}" for line in map(_finding, findings_of(example)))
+    return f"{text}\n{found}" if found else text
+
+
+def _finding(finding: Finding) -> str:
+    return f"line {finding.line}: {finding.code} {finding.outcome.value}: {finding.message}"
 
 
 def options_of(example: Example) -> str:

@@ -50,7 +50,7 @@ class Example(NamedTuple):
       target: `--to`.
       keras: the Keras version to target: 2, 3, or None for both.
       unsafe: `--unsafe`.
-      message_contains: a part of the message of a finding.
+      message_contains: a part of the message of a finding, for the tests.
     """
 
     id: str

@@ -143,6 +143,37 @@ RULE = Rule(
 
           manager = ExponentialUpdateLossScaleManager(2**32, 1000, 2, 2.0, 0.5)
 
+        # a fixed loss scale
+        - from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
+        + from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
+
+          opt = LossScaleOptimizer(opt, FixedLossScaleManager(128))
+          train_op = opt.minimize(loss, global_step=step)
+
+        # an exponential loss scale
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(2**15, 1000)
+        - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        + manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(2**15, 1000)
+        + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+
+        # a manager of the program's own
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - class Halving(tf.contrib.mixed_precision.LossScaleManager):
+        + class Halving(tfls.contrib.mixed_precision.LossScaleManager):
+              def get_loss_scale(self):
+                  return self.scale
+
+        # a class test
+        - from tensorflow.contrib import mixed_precision
+        + from tf_lossscale.contrib import mixed_precision
+
+          assert isinstance(manager, mixed_precision.LossScaleManager)
+
         # one of two managers, chosen by a branch
         - import tensorflow as tf
         + import tf_lossscale as tfls

@@ -72,5 +72,22 @@ RULE = Rule(
         -     total = tpu_ops.cross_replica_sum(total)
         +     optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
         +     total = tpu.cross_replica_sum(total)
+
+        # a sum over all replicas, imported by name
+        - from tensorflow.contrib.tpu import CrossShardOptimizer, cross_replica_sum
+        + from tensorflow.compat.v1.tpu import CrossShardOptimizer, cross_replica_sum
+
+          opt = CrossShardOptimizer(opt)
+          total = cross_replica_sum(x)
+
+        # to the shim, which needs no TPU
+        > --to shim
+        - import tensorflow.compat.v1 as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.tpu.CrossShardOptimizer(opt)
+        - total = tf.tpu.cross_replica_sum(x)
+        + opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+        + total = tfls.compat.v1.tpu.cross_replica_sum(x)
     """,
 )

@@ -81,5 +81,17 @@ RULE = Rule(
           class Scaled(tf.keras.Model):
               def train_step(self, data):
                   return self.optimizer.get_scaled_loss(self.loss_of(data))
+
+        # a callback that reads the loss scale
+        > --keras 3
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        + tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+          class Report(tf.keras.callbacks.Callback):
+              def on_epoch_end(self, epoch, logs=None):
+                  print(float(self.model.optimizer.loss_scale))
     """,
 )

@@ -144,6 +144,30 @@ RULE = Rule(
           if hasattr(opt, "get_scaled_loss"):
               loss = opt.get_scaled_loss(loss)
 
+        # a conditional expression that takes any optimizer
+        > manual, --keras 3
+          is_scaled = hasattr(opt, "get_scaled_loss")
+          loss = opt.get_scaled_loss(loss) if is_scaled else loss
+
+        # a step with an optimizer from elsewhere
+        > manual, --keras 3
+          import tensorflow as tf
+
+          def step(opt, tape, loss, variables):
+              gradients = tape.gradient(opt.get_scaled_loss(loss), variables)
+              opt.apply_gradients(zip(opt.get_unscaled_gradients(gradients), variables))
+
+        # a trainer that is given an optimizer
+        > manual, --keras 3
+          import tensorflow as tf
+
+          class Trainer:
+              def __init__(self, optimizer):
+                  self.optimizer = optimizer
+
+              def scaled(self, loss):
+                  return self.optimizer.get_scaled_loss(loss)
+
         # a subclass that overrides a method of Keras 2
         > manual, --keras 3: scale_loss
         - from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -152,5 +176,14 @@ RULE = Rule(
           class Logging(LossScaleOptimizer):
               def get_scaled_loss(self, loss):
                   return super().get_scaled_loss(loss)
+
+        # a subclass that sees the gradients
+        > manual, --keras 3
+        - from tensorflow.keras.mixed_precision import LossScaleOptimizer
+        + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+          class Clipping(LossScaleOptimizer):
+              def apply_gradients(self, grads_and_vars):
+                  return super().apply_gradients(clipped(grads_and_vars))
     """,
 )

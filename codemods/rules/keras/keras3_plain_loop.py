@@ -176,5 +176,21 @@ RULE = Rule(
           grads = tape.gradient(loss, model.variables)
         - grads = opt.get_unscaled_gradients(grads)
           opt.apply_gradients(zip(grads, model.variables))
+
+        # a plain step in a function
+        > unsafe, --keras 3, --unsafe
+          import tensorflow as tf
+
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+
+          @tf.function
+          def step(x):
+              with tf.GradientTape() as tape:
+        -         scaled = opt.get_scaled_loss(model(x))
+        +         scaled = opt.scale_loss(model(x))
+              scaled_gradients = tape.gradient(scaled, model.variables)
+        -     gradients = opt.get_unscaled_gradients(scaled_gradients)
+        +     gradients = scaled_gradients
+              opt.apply_gradients(zip(gradients, model.variables))
     """,
 )

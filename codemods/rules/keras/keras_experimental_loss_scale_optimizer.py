@@ -104,6 +104,38 @@ RULE = Rule(
 
           opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
 
+        # dynamic loss scaling
+          import tensorflow as tf
+
+          opt = tf.keras.optimizers.Adam(1e-3)
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+        # a fixed loss scale, and a class test
+        - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+        + from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+        - opt = LossScaleOptimizer(opt, loss_scale=128)
+        + opt = LossScaleOptimizer(opt, dynamic=False, initial_scale=128)
+          assert isinstance(opt, LossScaleOptimizer)
+
+        # a loss scale with numbers of its own
+        > --keras 3
+        - import tensorflow as tf
+        -
+        - scale = tf.mixed_precision.experimental.DynamicLossScale(2**10, 2000)
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+        + import tf_lossscale as tfls
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt, initial_scale=2**10)
+
+        # a subclass, which needs the shim
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - class Logged(tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+        + class Logged(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+              pass
+
         # at run time where a policy has the loss scale
         > safe: has no loss scale
         - from tensorflow.keras.mixed_precision import experimental as prec

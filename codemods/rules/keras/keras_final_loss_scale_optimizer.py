@@ -172,5 +172,21 @@ RULE = Rule(
         - opt = mixed_precision.LossScaleOptimizer(opt, loss_scale=128.0)
         + opt = mixed_precision.LossScaleOptimizer(opt)
         + opt = mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=128.0)
+
+        # a loss scale, for the shim
+        > manual, --to shim
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
+
+        # on Keras 3, with an import and a class test
+        > --keras 3
+        - from tensorflow.keras.mixed_precision import LossScaleOptimizer
+        + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+          if not isinstance(opt, LossScaleOptimizer):
+              opt = LossScaleOptimizer(opt, dynamic=False, initial_scale=128)
     """,
 )

@@ -194,6 +194,49 @@ RULE = Rule(
                   optimizer = optimizer._optimizer
               return optimizer
 
+        # the learning rate of an inner optimizer
+        > manual, --keras 3
+          import tf_lossscale as tfls
+
+          opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+          opt.inner_optimizer.lr = 0.5
+
+        # the learning rate of an inner optimizer, in a schedule
+        > manual, --keras 3
+          import tf_lossscale as tfls
+
+          opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+
+          def halve():
+              opt.inner_optimizer.lr *= 0.5
+
+        # the inner optimizer
+          import tensorflow as tf
+
+          opt = tf.keras.optimizers.Adam(1e-3)
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        - print(opt._optimizer.learning_rate)
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        + print(opt.inner_optimizer.learning_rate)
+
+        # the inner optimizer of one that comes from elsewhere
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+        + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+
+          def rate(optimizer):
+              return optimizer._optimizer.learning_rate
+
+        # the private loss scale
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+        + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+          print(opt._loss_scale)
+
         # a hyperparameter that is set through the wrapper
         > safe: when it is set
           import tensorflow as tf

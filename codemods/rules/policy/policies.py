@@ -235,6 +235,29 @@ RULE = Rule(
           mixed_precision.set_global_policy("float32")
           print(mixed_precision.Policy("float32"), mixed_precision.global_policy().compute_dtype)
 
+        # a policy by its name
+          import tensorflow as tf
+
+        - tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        - print(tf.keras.mixed_precision.experimental.global_policy().compute_dtype)
+        + tf.keras.mixed_precision.set_global_policy("mixed_float16")
+        + print(tf.keras.mixed_precision.global_policy().compute_dtype)
+
+        # a policy with a loss scale of its own
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=scale)
+        - tf.keras.mixed_precision.experimental.set_policy(policy)
+        + policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=scale)
+        + tfls.keras.mixed_precision.experimental.set_policy(policy)
+
+        # the policy of a layer under another name
+        - from tensorflow.keras.mixed_precision import experimental as prec
+        -
+        - dtype = prec.get_layer_policy(layer).compute_dtype
+        + dtype = layer.dtype_policy.compute_dtype
+
         # a policy without a loss scale of its own
         - from tensorflow.keras.mixed_precision import experimental as mixed_precision
         + from tensorflow.keras import mixed_precision

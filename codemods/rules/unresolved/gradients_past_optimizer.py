@@ -73,5 +73,16 @@ RULE = Rule(
               opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
               gradients = tf.gradients(loss, variables)
               return opt.apply_gradients(list(zip(gradients, variables)))
+
+        # gradients that are clipped on the way
+        > manual
+          import tensorflow.compat.v1 as tf
+        + import tf_lossscale as tfls
+
+          def train(opt, loss, variables):
+        -     opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+        +     opt = tfls.compat.v1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+              gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 1.0)
+              return opt.apply_gradients(list(zip(gradients, variables)))
     """,
 )

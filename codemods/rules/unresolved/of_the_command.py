@@ -31,5 +31,11 @@ RULE = Rule(
           import tensorflow as tf
 
           opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
+
+        # a comment with a code that finds nothing here
+        > manual
+          import tensorflow as tf
+
+          opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS501,LS301]
     """,
 )

@@ -301,5 +301,34 @@ RULE = Rule(
 
           if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
               opt = opt.inner_optimizer
+
+        # the name of a class in a condition
+        > manual
+          import tensorflow as tf
+
+          is_scaled = opt.__class__.__name__ == "LossScaleOptimizer"
+
+        # a path that is loaded
+        > manual
+          import pydoc
+
+          wrap = pydoc.locate("tensorflow.keras.mixed_precision.experimental.LossScaleOptimizer")
+
+        # a fetch by the name of a tensor
+        > manual
+          import tensorflow.compat.v1 as tf
+
+        - scale = tf.train.experimental.DynamicLossScale(64)
+        + scale = tf.mixed_precision.DynamicLossScale(64)
+          print(session.run("loss_scale:0"))
+
+        # a fetch of several tensors
+        > manual
+        - import tensorflow.compat.v1 as tf
+        + import tf_lossscale as tfls
+
+        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+          _, scale = session.run([train_op, "train/loss_scale:0"])
     ''',
 )

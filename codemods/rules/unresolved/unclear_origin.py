@@ -172,5 +172,44 @@ RULE = Rule(
           from lingvo import compat as tf
 
           y = tf.tpu.cross_replica_sum(x)
+
+        # a name that only a star import can bind
+        > manual
+          from utilities import *
+
+          opt = LossScaleOptimizer(opt, "dynamic")
+
+        # a star import of a legacy module
+        > manual
+          from tensorflow.contrib.mixed_precision import *
+
+        # an attribute by its name
+        > manual
+          import tensorflow as tf
+
+          experimental = getattr(tf.keras.mixed_precision, "experimental")
+
+        # a class of a module of the project
+        > manual
+          from common.compat import LossScaleOptimizer
+
+          opt = LossScaleOptimizer(opt, "dynamic")
+
+        # a module of two, of which one has other contents
+        > manual
+          import tensorflow as tf
+
+          tpu = tf.contrib.tpu if use_tpu else tf.contrib.opt
+          opt = tpu.CrossShardOptimizer(opt)
+
+        # a class that a setting chooses
+          if use_contrib:
+        -     from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+        +     from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+          else:
+        -     from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+        +     from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+          opt = LossScaleOptimizer(opt, scale)
     """,
 )

@@ -159,5 +159,27 @@ RULE = Rule(
           else:
         -     tf.keras.mixed_precision.set_global_policy("mixed_float16")
         +     tfls.keras.mixed_precision.set_global_policy("mixed_float16")
+
+        # an import that is tried
+          try:
+        -     from tensorflow.keras.mixed_precision.experimental import set_policy
+        +     from tf_lossscale.keras.mixed_precision.experimental import set_policy
+          except ImportError:
+        -     from tensorflow.keras.mixed_precision import set_global_policy as set_policy
+        +     from tf_lossscale.keras.mixed_precision import set_global_policy as set_policy
+
+          set_policy("mixed_float16")
+
+        # the beginning of the version
+        > manual
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+          if tf.__version__.startswith("2.1"):
+        -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+          else:
+        -     tf.keras.mixed_precision.set_global_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.set_global_policy("mixed_float16")
     """,
 )

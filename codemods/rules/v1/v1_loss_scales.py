@@ -95,6 +95,33 @@ RULE = Rule(
 
           scale = FixedLossScale(8)
 
+        # a fixed loss scale
+          import tensorflow as tf
+
+        - scale = tf.train.experimental.FixedLossScale(128)
+        - opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(opt, scale)
+        + scale = tf.compat.v1.mixed_precision.FixedLossScale(128)
+        + opt = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, scale)
+
+        # a dynamic loss scale, imported by name
+        - from tensorflow.mixed_precision.experimental import DynamicLossScale, FixedLossScale
+        + from tensorflow.compat.v1.mixed_precision import DynamicLossScale, FixedLossScale
+
+          scale = DynamicLossScale(2**15) if dynamic else FixedLossScale(128)
+
+        # a class test
+          import tensorflow as tf
+
+        - assert isinstance(scale, tf.train.experimental.LossScale)
+        + assert isinstance(scale, tf.compat.v1.mixed_precision.LossScale)
+
+        # the graph rewrite of a v1 optimizer
+          import tensorflow as tf
+
+          opt = tf.compat.v1.train.AdamOptimizer(1e-3)
+        - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+        + opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
+
         # a base class, and a loss scale passed to the v1 optimizer
           import tensorflow as tf
 

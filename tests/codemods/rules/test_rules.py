@@ -5,8 +5,9 @@ import re
 import textwrap
 
 import pytest
+from tf_lossscale_codemods.cli.explain import explained, findings_of
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.rules.codes import rules
+from tf_lossscale_codemods.rules.codes import codes, rules
 from verbs import check, transform_once as transform, transformed
 
 from examples import EXAMPLES as FURTHER, all_examples
@@ -30,9 +31,42 @@ def test_rule_is_told_in_full(rule):
     assert rule.summary
     assert rule.upstream
     assert rule.docstring
-    assert 0 < len(rule.examples) <= 5
+    assert 0 < len(rule.examples) <= 12
     ids = [example.id for example in [*rule.examples, *FURTHER.get(rule.slug, ())]]
     assert len(ids) == len(set(ids))
+
+
+WITHOUT_EXAMPLES = ("LS403", "LS910")
+"""A code that is no longer reported, and one for lines of notebooks."""
+
+
+@pytest.mark.parametrize("code", codes(), ids=lambda code: code.code)
+def test_every_code_has_two_examples_and_their_whole_messages(code):
+    text = explained((code.code,))
+    assert "message contains" not in text
+    with_code = [
+        example
+        for example in code.rule.examples
+        if code.code in [finding.code for finding in findings_of(example)]
+    ]
+    assert len(with_code) >= 2 or code.code in WITHOUT_EXAMPLES
+    for example in with_code:
+        for finding in findings_of(example):
+            assert f"line {finding.line}: {finding.code} {finding.outcome.value}: " in text
+            assert finding.message in text
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("LS301", "opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)"),
+        ("LS303", "print(opt.inner_optimizer.learning_rate)"),
+        ("LS406", 'tfls.keras.mixed_precision.set_global_policy("mixed_float16")'),
+    ],
+)
+def test_explain_shows_the_ordinary_rewrite(code, line):
+    after = explained((code,)).partition("  becomes\n")[2]
+    assert line in after
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.slug)
