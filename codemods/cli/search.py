@@ -64,7 +64,8 @@ class FileSearch:
         request = self._request
         describes = None if self._project is None else is_project_file
         paths = sorted(request.paths)  # the report must not depend on their order
-        self._take(discover(paths, request.excludes, request.follow_links_outside, describes))
+        outside = request.follow_links_outside
+        self._take(discover(paths, request.excludes, outside, describes, with_data=True))
 
     def run_stdin(self, source: bytes) -> None:
         """Searches a source from stdin, and the project files above it."""
@@ -105,8 +106,11 @@ class FileSearch:
             with self._watch.step():
                 if file.is_source:
                     self._source(file)
-                else:
-                    self._other(file)
+                elif file.is_data:
+                    self._data(file)
+                elif self._project is not None:
+                    data = file.read(largest(file.real))
+                    self._project.add(relative(file.path), file.real, data)
             return None
         except OSError as error:
             why = words(error)
@@ -116,7 +120,8 @@ class FileSearch:
             why = str(error)
         if file.is_source:
             return Note(file.path, "error", why)
-        return Note(file.path, "warning", f"does not count for --keras auto: {why}")
+        what = "" if file.is_data else "does not count for --keras auto: "
+        return Note(file.path, "warning", what + why)
 
     def _source(self, file: Candidate) -> None:
         """Adds the file to the steps if a rule could apply to it, or if that is reported."""
@@ -132,17 +137,11 @@ class FileSearch:
         elif self._request.verbose:
             self.steps.append(FileOutcome(relative(file.path), note="no legacy name in it"))
 
-    def _other(self, file: Candidate) -> None:
-        """Adds what the file says about the project, and the file if it may name a legacy path."""
-        data = b""
-        if self._project is not None and is_project_file(file.real):
-            data = file.read(largest(file.real))
-            self._project.add(relative(file.path), file.real, data)
-        elif file.is_data:
-            with contextlib.suppress(TooLargeError):  # not a configuration
-                data = file.read(min(MOST_DATA, self._limits.size))
-        if file.is_data and may_name_path(data):
-            self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
+    def _data(self, file: Candidate) -> None:
+        """Adds a file that is not Python to the steps if it may name a legacy path."""
+        with contextlib.suppress(TooLargeError):  # not a configuration
+            if may_name_path(file.read(min(MOST_DATA, self._limits.size))):
+                self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
 
     def _concerns(self, file: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""

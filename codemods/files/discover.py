@@ -89,6 +89,7 @@ def discover(
     excludes: Excludes,
     follow_outside: bool = False,
     describes: Optional[Describes] = None,
+    with_data: bool = False,
 ) -> Iterator[_Found]:
     """Yields the files below `paths`: in the given order, by name in directories, links last.
 
@@ -102,8 +103,9 @@ def discover(
       follow_outside: whether to follow links that leave `paths`.
       describes: whether a path is one of a project file. Such files are yielded as well, also from
         the directories above `paths` in their project.
+      with_data: whether to yield files that are not Python, in which a program may look up names.
     """
-    walk = _Walk(paths, excludes, follow_outside, describes or (lambda _: False))
+    walk = _Walk(paths, excludes, follow_outside, describes or (lambda _: False), with_data)
     yield from walk.all()
     if describes is not None:
         yield from walk.above()
@@ -146,13 +148,21 @@ class _Level:
 
 class _Walk:
     def __init__(
-        self, paths: Sequence[str], excludes: Excludes, follow_outside: bool, describes: Describes
+        self,
+        paths: Sequence[str],
+        excludes: Excludes,
+        follow_outside: bool,
+        describes: Describes,
+        with_data: bool = False,
     ) -> None:
         self._paths = paths
         self._roots = frozenset(os.path.realpath(path) for path in paths)
         self._excludes = excludes
         self._follow_outside = follow_outside
         self._describes = describes
+        self._with_data = with_data
+        self._data: dict[str, str] = {}
+        """The path of each file that is not Python, by its real path."""
         self._directories: set[tuple[int, int]] = set()
         self._files: set[str] = set()
         self._links: collections.deque[tuple[Candidate, bool]] = collections.deque()
@@ -166,6 +176,10 @@ class _Walk:
             yield from self._named(path)
         while self._links:
             yield from self._linked(*self._links.popleft())
+        # A link can make a Python file of one.
+        for real, path in self._data.items():
+            if real not in self._files:
+                yield Candidate(path, real, is_source=False, is_data=True)
 
     def above(self) -> Iterator[Candidate]:
         """Yields the project files above the paths, once each, without following links."""
@@ -196,9 +210,11 @@ class _Walk:
             yield Note(path, "error", "is neither a file nor a directory")
         elif os.path.islink(path):
             self._links.append((Candidate(path, real), True))
+        elif self._is_data(real):
+            self._data.setdefault(real, path)
         elif real not in self._files:
             self._files.add(real)
-            yield Candidate(path, real, not is_data(real), is_data(real))
+            yield Candidate(path, real)
 
     def _tree(self, path: str, real: str) -> Iterator[_Found]:
         """Yields everything below a directory; iterative, because trees can be very deep."""
@@ -234,7 +250,7 @@ class _Walk:
         for name, kind in level.entries:
             path, real = level.path + name, level.real + name
             is_source = name.endswith(SUFFIXES)
-            is_wanted = is_source or is_data(name) or self._describes(real)
+            is_wanted = is_source or self._is_data(name) or self._describes(real)
             if kind == "link":
                 self._links.append((Candidate(path, real), False))
             elif kind == "directory" or (kind == "file" and real not in self._files and is_wanted):
@@ -246,9 +262,12 @@ class _Walk:
                 elif kind == "directory":
                     return path, real
                 else:
-                    if is_source or is_data(name):
+                    if is_source:
                         self._files.add(real)
-                    yield Candidate(path, real, is_source, is_data(name), level)
+                    if is_source or self._describes(real):
+                        yield Candidate(path, real, is_source, level=level)
+                    if self._is_data(name):
+                        self._data.setdefault(real, path)
         return None
 
     def _linked(self, link: Candidate, is_named: bool) -> Iterator[_Found]:
@@ -281,6 +300,9 @@ class _Walk:
         top = top_of(directory)
         if top is not None:
             self._ignored.add(top)
+
+    def _is_data(self, name: str) -> bool:
+        return self._with_data and is_data(name)
 
     def _is_new(self, status: os.stat_result) -> bool:
         """Whether a directory has not been walked yet."""

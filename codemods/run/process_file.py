@@ -97,7 +97,7 @@ class Desk:
     def _work(self, source: bytes, job: Job) -> Union[FileWork, DataWork]:
         """The work on a file, by its name."""
         options = self._plan.options
-        if is_data(job.real):
+        if is_data(job.path):
             return DataWork(source, options, job.path)
         return FileWork(source, options, job.path, job.real)
 

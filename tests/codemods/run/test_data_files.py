@@ -74,6 +74,7 @@ QUIET = {
     "package-lock.json": f'"{OLD}.Policy"\n',
     "README.md": f"{OLD}.Policy\n",
     "notes.txt": f"We replaced {OLD}.Policy with the final class.\n",
+    "listing.txt": f"opt = {OLD}.LossScaleOptimizer(opt, 8)\n",
     "flags.json": '{"mixed_precision": true, "policy": "mixed_float16"}\n',
     "final.yaml": "policy: tensorflow.keras.mixed_precision.Policy\n",
     "ours.yaml": f"policy: {NEW}.Policy\n",
@@ -124,3 +125,20 @@ def test_a_long_line_takes_little_time(command_line, text):
     status, _ = migrate(command_line, "--to", "shim")
     assert status in (0, 1)
     assert time.monotonic() - start < 20
+
+
+def test_a_file_is_searched_once_however_it_is_named(command_line):
+    command_line.path("conf").mkdir()
+    command_line.path("conf/old.yaml").write_text(f"wrap: {OLD}.Policy\n")
+    paths = ["conf/old.yaml", ".", "conf"]
+    ran = command_line.run("migrate", *paths, "--no-settings", "--report", "json")
+    assert len(json.loads(ran.out)["findings"]) == 1
+
+
+def test_python_behind_a_link_is_python(command_line):
+    source = f"import tensorflow as tf\np = tf{OLD[len('tensorflow') :]}.Policy('float32')\n"
+    command_line.path("policy.txt").write_text(source)
+    os.symlink("policy.txt", command_line.path("policy.py"))
+    status, report = migrate(command_line, "--write", "--allow-dirty", "--to", "shim")
+    assert (status, [one["code"] for one in report["findings"]]) == (0, ["LS602"])
+    assert "tfls" in command_line.path("policy.txt").read_text()
