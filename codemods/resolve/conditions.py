@@ -49,6 +49,8 @@ _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 _CLASS_TESTS = ("isinstance", "issubclass")
 _OWN = ("self", "cls")
 _DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b(?!/)|keras$")
+_CLASS_NAMES = frozenset(["BaseOptimizer", "OptimizerV1", "OptimizerV2", "_OptimizerV2"])
+"""Names of private classes, which Cerebras/modelzoo looks for in the bases of an optimizer."""
 _OTHER = re.compile("register|(?:start|end)swith$|getLogger$")
 """Functions that do not ask for a distribution, though they may be called with its name."""
 _CONSTANTS = (cst.Integer, cst.Name, cst.SimpleString)
@@ -171,6 +173,8 @@ def _direct(program: Program, node: cst.CSTNode) -> _Direct:
     for part in walk(node):
         if isinstance(part, cst.Call) and _asks(program, part):
             return _Direct(True, frozenset(), frozenset())
+        if isinstance(part, cst.SimpleString) and string_of(part) in _CLASS_NAMES:
+            return _Direct(True, frozenset(), frozenset())
         if isinstance(part, (cst.Name, cst.Attribute)):
             direct = _direct_of_name(program, part)
             if direct.is_certain:
@@ -244,6 +248,7 @@ _Bound = tuple[cst.CSTNode, cst.CSTNode]
 
 def _values(program: Program, scope: object, name: str) -> Iterator[_Bound]:
     """Each value that a name in a scope, or an attribute of any object, can have."""
+    yield from _values_of_items(program, scope, name)
     if isinstance(scope, Scope):
         bindings = scope.bindings.get(name, [])
     else:
@@ -254,6 +259,20 @@ def _values(program: Program, scope: object, name: str) -> Iterator[_Bound]:
                 yield store, value
     for binding in bindings:
         yield from _deciding(program, binding)
+
+
+def _values_of_items(program: Program, scope: object, name: str) -> Iterator[_Bound]:
+    """The values of `flags["old"] = ...`, where `flags` is a name in a scope, or an attribute."""
+    if isinstance(scope, Scope):
+        holders: list[cst.CSTNode] = [*program.loads_of(scope, name)]
+    else:
+        holders = [*program.attributes(name)]
+    for holder in holders:
+        item = program.parents.get(holder)
+        is_item = isinstance(item, cst.Subscript) and item.value is holder
+        if item is not None and is_item and program.is_stored(item):
+            for value in _assigned(program, item):
+                yield item, value
 
 
 def _conditions_around(

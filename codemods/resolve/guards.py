@@ -140,6 +140,8 @@ def _branches(program: Program, key: tuple[tuple[str, object], ...]) -> list[Bra
             has_final = _scale_elsewhere(program, guard, place)
             if guard.kind is not BranchKind.USED or not has_final:
                 raises = any(map(_raises, guard.others))
+                if raises and not guard.is_never_taken and guard.kind is BranchKind.TESTED:
+                    break  # an error is not silent
                 known = found.get(guard.node, guard._replace(has_final=has_final, raises=raises))
                 found[guard.node] = known._replace(places=(*known.places, place))
                 break
@@ -397,6 +399,8 @@ def _raises(branch: cst.CSTNode) -> bool:
     """Whether the last statement of a branch raises an error."""
     if isinstance(branch, (cst.Else, cst.ExceptHandler)):
         branch = branch.body
+    if isinstance(branch, cst.SimpleStatementLine):
+        return isinstance(branch.body[-1], cst.Raise)
     return isinstance(branch, cst.BaseSuite) and isinstance(_last_of(branch), cst.Raise)
 
 

@@ -222,6 +222,10 @@ def _table() -> dict[str, _Entry]:
 
 
 _TABLE = _table()
+_RULES_OF_FINALS = {
+    symbol.name: symbol.rule for symbol in SYMBOLS if "keras.mixed_precision" in symbol.namespaces
+}
+"""The rules of the symbols of the final API, which only move from a private module."""
 _NAMESPACES = frozenset(path.rpartition(".")[0] for path in _TABLE) - {"estimator.tpu"}
 
 
@@ -261,8 +265,9 @@ def legacy_of(path: str) -> Optional[Legacy]:
         return None
     namespace = public.rpartition(".")[0]
     is_current = not is_private and _is_current(namespace, entry.family, path)
+    rule = entry.rule or (_RULES_OF_FINALS.get(entry.name, "") if is_private else "")
     return Legacy(
-        entry.name, entry.rule, entry.family, namespace, root, is_current, is_private,
+        entry.name, rule, entry.family, namespace, root, is_current, is_private,
         entry.never_existed,
     )  # fmt: skip
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from tf_lossscale._paths import SYMBOLS
 
 from ..facts import Decision, When
 from ..model import Group, Options
-from ..resolve.legacy_symbols import Family, legacy_of
+from ..resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ..resolve.mentions import names_bound
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
+from ..resolve.tree import string_of
 from ..rewrite.arguments import has_loss_scale
 from ..rewrite.proposal import (
     Obstacle,
@@ -33,6 +36,7 @@ from ..rewrite.proposal import (
 
 __all__ = [
     "RENAMED",
+    "WRITTEN",
     "needs_of_exports",
     "needs_of_written",
     "renames",
@@ -49,7 +53,7 @@ RENAMED: dict[str, Group] = {
 _SAME = "it behaves as the original, on every TensorFlow"
 _EVERYWHERE = "it also runs on GPUs and CPUs"
 _POLICY = "under its policy, compile makes an optimizer with the methods of Keras 2, on Keras 3 too"
-_WRITTEN = (
+WRITTEN = (
     "not renamed, because the program puts something of its own here: what is migrated to the "
     "shim's names does not get it, so pass it on another way"
 )
@@ -104,7 +108,8 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Obstacle]:
     """
     for reference in program.references_to(code):
         legacy = reference.legacy
-        if reference.scope is not program.scopes.module_scope or legacy.is_final_path:
+        keeps_arguments = legacy.is_final_path or legacy.family is Family.FINAL
+        if reference.scope is not program.scopes.module_scope or keeps_arguments:
             continue
         for name in names_bound(program, reference):
             if legacy.group in _KERAS and not program.loads_of(reference.scope, name):
@@ -123,14 +128,29 @@ def needs_of_written(program: Program) -> Iterator[Obstacle]:
 def reports_of_written(
     program: Program, options: Options, decision: Decision
 ) -> Iterator[Proposal]:
-    """Reports these places, where the program's other places of the symbol are renamed."""
+    """Reports these places; those of the final API where the program's others go to the shim."""
     for place in program.written:
-        if isinstance(place, Reference):
-            is_moved = is_renamed(place.legacy, options, decision)
-        else:
-            is_moved = any(map(decision.goes_to_shim, groups_of_place(place)))
-        if is_moved:
-            yield Proposal.report(place.node, code_of_place(place), symbol_of(place), _WRITTEN)
+        if _is_moved(place, options, decision) and not _is_named_in_string(program, place):
+            yield Proposal.report(place.node, code_of_place(place), symbol_of(place), WRITTEN)
+
+
+def _is_named_in_string(program: Program, place: Place) -> bool:
+    """Whether `setattr(module, "name", value)` has the name of a symbol or module (LS902)."""
+    argument = program.parents.get(place.node)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(place, Reference) or not isinstance(call, cst.Call) or len(call.args) < 2:
+        return False
+    path = f"{place.path}.{string_of(call.args[1].value)}"
+    return legacy_of(path) is not None or namespace_of(path) is not None
+
+
+def _is_moved(place: Place, options: Options, decision: Decision) -> bool:
+    """Whether a read of what a place names gets another path."""
+    if isinstance(place, Reference):
+        return is_renamed(place.legacy, options, decision)
+    module = namespace_of(place.path)
+    is_legacy = module is not None and not module.is_current
+    return is_legacy or any(map(decision.goes_to_shim, groups_of_place(place)))
 
 
 def code_of_place(place: Place) -> str:

@@ -25,6 +25,7 @@ from ...facts import Trait
 from ...resolve.classes import (
     can_be_made_here,
     inherits,
+    is_loss_scale_class,
     is_made_here,
     may_be_loss_scale_optimizer,
     may_inherit,
@@ -110,7 +111,8 @@ def _is_missing(program: Program, attribute: cst.Attribute) -> bool:
 def _is_wrapper(program: Program, node: cst.BaseExpression) -> bool:
     """Whether an object may be a loss-scale optimizer, and is no plain one of Keras."""
     is_own = isinstance(node, cst.Name) and node.value == "self"
-    if is_own or not may_be_loss_scale_optimizer(program, node):
+    is_class = is_loss_scale_class(program, node)  # reported as a class that is changed
+    if is_own or is_class or not may_be_loss_scale_optimizer(program, node):
         return False
     return can_be_made_here(program, node) or not is_made_here(program, node)
 

@@ -117,8 +117,19 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     for node, name in program.migrated:
         call = program.call_of(node)
         if name == _NAME and call is not None and has_loss_scale(call):
-            yield Proposal.report(argument_of_scale(call), "LS304", _NAME, f"{_BUG}: {_WRITE}")
+            yield _repaired_on_shim(program, call, options, decision)
     yield from reports_of_class(program, "LS401", decision)
+
+
+def _repaired_on_shim(
+    program: Program, call: cst.Call, options: Options, decision: Decision
+) -> Proposal:
+    """The call of the shim's final class, which a first run has written."""
+    made = plan(program, call, decision.reads)
+    if made.problem or made.path or options.to_shim:
+        return Proposal.report(argument_of_scale(call), "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    repaired = Proposal(call, "LS304", _NAME, Safety.SAFE, f"{_BUG}; {made.message}")
+    return repaired._replace(edits=made.edits, removed=made.removed)
 
 
 def _repaired(

@@ -24,6 +24,7 @@ from typing import Optional
 
 import libcst as cst
 
+from ...resolve.legacy_symbols import Family
 from ...resolve.mentions import Mention, mention_of, names_bound
 from ...resolve.places import Reference
 from ...resolve.tree import string_of
@@ -164,10 +165,8 @@ def _of_scale_of_final(
     """Repairs or reports a final policy with a loss scale, which search and replace leaves."""
     call = program.call_of(reference.node)
     found = matched(call, _SCALED) if call is not None else None
-    is_policy = reference.legacy.name == "Policy" and reference.legacy.is_final_path
+    is_policy = reference.legacy.name == "Policy" and reference.legacy.family is Family.FINAL
     if call is None or not found or "loss_scale" not in found or not is_policy:
-        return
-    if reference.legacy.is_experimental_policy:
         return
     is_default = not _has_own_loss_scale(call)
     if is_default and not options.to_shim and not comments_in(call):

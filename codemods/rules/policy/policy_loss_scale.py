@@ -17,6 +17,7 @@ import libcst as cst
 
 from ...facts import Need, Trait
 from ...model import Group
+from ...resolve.legacy_symbols import Family
 from ...resolve.mentions import reads_of
 from ...resolve.tree import last_name
 from ...resolve.values import reads_of_value, sources_of
@@ -89,7 +90,7 @@ def _name_of(program: Program, call: cst.Call) -> str:
 
 def _are_final(program: Program, calls: list[cst.Call]) -> bool:
     """Whether all calls are of the final API."""
-    return all(program.by_node[call.func].legacy.is_final_path for call in calls)
+    return all(program.by_node[call.func].legacy.family is Family.FINAL for call in calls)
 
 
 RULE = Rule(

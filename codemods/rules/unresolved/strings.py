@@ -33,6 +33,7 @@ from ...resolve.tree import last_name, string_of, walk
 from ...resolve.values import reads_of_value
 from ...rewrite.proposal import is_renamed, shown_path, twin_of
 from ..rule import Decision, Named, Options, Program, Proposal, Rule
+from ..to_shim import WRITTEN
 from .namespace_as_value import keeps_names
 
 __all__ = ["RULE"]
@@ -101,7 +102,24 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         if found is not None:
             code = "LS902" if completed else "LS912"
             message = _PATH.format(found.written, found.twin)
+            if _is_item_stored(program, string) or _is_set(program, string):
+                message = WRITTEN
             yield Proposal.report(string, code, found.symbol, message)
+
+
+def _is_item_stored(program: Program, string: cst.SimpleString) -> bool:
+    """Whether a string is the key of `sys.modules["..."] = module`."""
+    _, above = program.outside(string, (cst.Index, cst.SubscriptElement))
+    return isinstance(above, cst.Subscript) and program.is_stored(above)
+
+
+def _is_set(program: Program, string: cst.SimpleString) -> bool:
+    """Whether a string is the name in `setattr(module, "...", value)`."""
+    argument = program.parents.get(string)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+        return False
+    return last_name(call.func) in ("delattr", "setattr")
 
 
 def in_data(line: str, options: Options) -> Iterator[Named]:

@@ -188,3 +188,36 @@ def test_no_place_has_two_outcomes_of_one_code():
             findings = transformed(TF + source, options).findings
             places = [(one.line, one.column, one.code) for one in findings]
             assert len(places) == len(set(places)), (source, findings)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("module", ["keras.mixed_precision.policy", "keras.src.mixed_precision"])
+def test_private_paths_of_the_final_policies_go(module, target):
+    source = (
+        f"from {module} import Policy, global_policy\n\nprint(Policy('float32'), global_policy)\n"
+    )
+    result = transformed(source, TARGETS[target])
+    assert module not in result.source.decode()
+    assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "write",
+    [
+        f"{MP}.experimental = Old",
+        f"setattr({MP}, 'experimental', Old)",
+        f"setattr({MP}.experimental, 'Policy', Old)",
+        f"setattr({MP}.experimental, name, Old)",
+        "setattr(tf.contrib.mixed_precision, 'FixedLossScaleManager', Old)",
+        f"sys.modules['tensorflow{MP[2:]}.experimental'] = Old",
+        f"{OLD}.get_scaled_loss = scaled",
+        f"del {MP}.experimental",
+    ],
+)
+def test_what_is_written_has_one_finding(write, target):
+    result = transformed(f"import sys\n{TF}\n{write}\n", TARGETS[target])
+    manual = [finding for finding in result.findings if finding.outcome is Safety.MANUAL]
+    is_renamed = write.startswith(OLD)
+    assert len(manual) == 1
+    assert (write not in result.source.decode()) is is_renamed

@@ -55,6 +55,9 @@ def asked():
 
 env = compat.Env()
 env.minor = int(tf.__version__.split(".")[1])
+FLAGS = {}
+FLAGS["old"] = hasattr(tf, "contrib")
+env.flags["old"] = tf.__version__.startswith("1.")
 
 """
 
@@ -93,6 +96,9 @@ CONDITIONS = [
     "Settings.is_old",
     "Settings().is_old",
     "asked()",
+    "FLAGS['old']",
+    "env.flags['old']",
+    "'OptimizerV2' in [one.__name__ for one in type(opt).__mro__]",
 ]
 NEW = [
     "tf.__version__ >= '2.1'",
@@ -349,6 +355,9 @@ for name in make(opt).names:
 """,
     "a test for a module that every version has": "if hasattr(tf, 'keras') and "
     f"hasattr(tf.keras, 'mixed_precision'):\n    {WRAP}\n",
+    "a class that is looked for by its name, as in Cerebras/modelzoo": "def wrap(opt):\n"
+    "    names = [one.__name__ for one in type(opt).__mro__]\n    if 'OptimizerV2' in names:\n"
+    f"        return {OLD}(opt, 8)\n    raise ValueError(opt)\n",
     "an error without eager execution": "def wrap(opt):\n    if not tf.executing_eagerly():\n"
     f"        raise RuntimeError\n    {WRAP}\n    return opt\n",
 }
