@@ -1,6 +1,6 @@
 """What all commands share: every failure is one line and an exit status, not a traceback.
 
-Streams can be closed, full, or unable to encode a file name, and Ctrl-C can come at any moment.
+Streams can be closed, full, slow, or unable to encode a file name, and Ctrl-C can come at any moment.
 """
 
 import _thread
@@ -9,11 +9,12 @@ import contextlib
 import io
 import os
 import re
+import select
 import signal
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from tf_lossscale._about import HOME
 
@@ -60,41 +61,55 @@ def guarded(
 ) -> int:
     """Returns the exit status of `function`, and turns exceptions into a message and a status.
 
-    Without `tracebacks`, -vv prints those of internal errors. After Ctrl-C, prints `interrupted`.
+    Without `tracebacks`, -vv prints those of internal errors. After Ctrl-C, SIGTERM or SIGHUP, prints
+    `interrupted`. SIGTERM and SIGHUP then end the process, as its parent expects.
     """
     if sys.stdout is None:
         _say(f"{prog}: error: stdout is closed; redirect it to {os.devnull} to discard the output")
         return 2
-    with _streams():
-        try:
-            with _no_lost_interrupt():
-                status = function()
-            sys.stdout.flush()
-            return status
-        except KeyboardInterrupt:
-            _say(f"{prog}: {interrupted}")
-            status = 130  # which shells report for a program that was ended by SIGINT
-        except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
-            status = 2
-        except Exception as error:
-            reason = _outside(error)
-            if not reason:
-                if tracebacks:
-                    with contextlib.suppress(OSError):
-                        traceback.print_exc()
-                what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-                hint = "" if tracebacks else "run with -vv for a traceback; "
-                where = f" at {HOME}/issues" if HOME else ""
-                reason = f"internal error ({what}); {hint}please report it{where}"
-            _say(f"{prog}: error: {reason}")
-            status = 2
-        try:
-            sys.stdout.flush()
-        except (OSError, ValueError):
-            # Otherwise, Python reports another error when it flushes the rest.
-            with contextlib.suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with _ENDING.installed(), _streams():
+        return _guarded(prog, function, tracebacks, interrupted)
+
+
+def _guarded(prog: str, function: Callable[[], int], tracebacks: bool, interrupted: str) -> int:
+    try:
+        with _no_lost_interrupt():
+            status = function()
+        sys.stdout.flush()
         return status
+    except KeyboardInterrupt:
+        _discard_rest()  # its reader may never read it
+        _say(f"{prog}: {interrupted}")
+        return 130  # which shells report for a program that was ended by SIGINT
+    except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
+        status = 2
+    except Exception as error:
+        reason = _outside(error)
+        if not reason:
+            if tracebacks:
+                with contextlib.suppress(OSError):
+                    traceback.print_exc()
+            what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            hint = "" if tracebacks else "run with -vv for a traceback; "
+            where = f" at {HOME}/issues" if HOME else ""
+            reason = f"internal error ({what}); {hint}please report it{where}"
+        _say(f"{prog}: error: {reason}")
+        status = 2
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _discard_rest()
+    return status
+
+
+def _discard_rest() -> None:
+    """Lets the output that stdout still has go nowhere: Python would report its failure."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(raw, WaitingWriter):
+        raw.discards = True
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def handing_over(prog: str, function: Callable[[], int]) -> int:
@@ -125,6 +140,73 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+class _Ending:
+    """The signals that end a command: the first one raises KeyboardInterrupt in the main thread.
+
+    What was begun can then be undone, as after Ctrl-C. Further signals are ignored, so that this is
+    not cut short. A signal that was ignored when the command began, as by `nohup`, remains so.
+    """
+
+    _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+
+    def __init__(self) -> None:
+        self._before: Dict[int, Any] = {}
+        self._received: Optional[int] = None
+        self._delays = 0
+        self._is_late = False
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handles the signals in the block; after SIGTERM or SIGHUP, the process then ends by it."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if self._before or not is_main:
+            yield
+            return
+        self._received = None
+        for number in (getattr(signal, name, None) for name in self._NAMES):
+            handler = None if number is None else signal.getsignal(number)
+            if number is not None and handler in (signal.SIG_DFL, signal.default_int_handler):
+                self._before[number] = handler
+                signal.signal(number, self._receive)
+        try:
+            yield
+        finally:
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            self._before.clear()
+        if self._received not in (None, signal.SIGINT):
+            os.kill(os.getpid(), self._received)
+
+    def _receive(self, number: int, frame: Any) -> None:
+        if self._received is not None:
+            return
+        self._received = number
+        if self._delays:
+            self._is_late = True
+        else:
+            raise KeyboardInterrupt
+
+    def lost(self) -> None:
+        """Takes note that what the first signal has raised was dropped; the next one counts."""
+        self._received = None
+
+    @contextlib.contextmanager
+    def delayed(self) -> Iterator[None]:
+        """Delays the signals until the end of the block, which must be short."""
+        self._delays += 1
+        try:
+            yield
+        finally:
+            self._delays -= 1
+            if self._is_late and not self._delays:
+                self._is_late = False
+                raise KeyboardInterrupt
+
+
+_ENDING = _Ending()
+signals_delayed = _ENDING.delayed
+
+
 @contextlib.contextmanager
 def _no_lost_interrupt() -> Iterator[None]:
     """Repeats an interrupt that came where Python drops exceptions: a weakref callback, `__del__`.
@@ -139,6 +221,7 @@ def _no_lost_interrupt() -> Iterator[None]:
         if dropped.exc_type is not KeyboardInterrupt:
             before(dropped)
         elif again.ident is None:
+            _ENDING.lost()
             again.start()
 
     sys.unraisablehook = hook
@@ -160,9 +243,61 @@ def _interrupt() -> None:
         _thread.interrupt_main()
 
 
+class WaitingWriter(io.RawIOBase):
+    """Writes to an open file, and waits where it is not blocking and its reader is slow.
+
+    Python's own writes all or nothing to the buffer of such a file, or a part without an error if
+    there is no buffer (PYTHONUNBUFFERED=1). Making it blocking would change it for other processes.
+
+    Attributes:
+      discards: whether to write nothing from now on.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self.discards = False
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Writes all bytes."""
+        with memoryview(data) as view, view.cast("B") as left:
+            done = len(left) if self.discards else 0
+            while done < len(left):
+                try:
+                    done += os.write(self._descriptor, left[done:])
+                except BlockingIOError:
+                    select.select([], [self._descriptor], [])
+            return len(left)
+
+
+def _waiting(stream: Any) -> Any:
+    """Returns a stream that writes to the same file as a stream of the process, and waits for it."""
+    buffer = getattr(stream, "buffer", None)
+    is_file = isinstance(getattr(buffer, "raw", buffer), io.FileIO)
+    if os.name != "posix" or not isinstance(stream, io.TextIOWrapper) or not is_file:
+        return stream
+    is_shown_at_once = stream.line_buffering or getattr(stream, "write_through", False)
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(WaitingWriter(stream.fileno())),
+        stream.encoding,
+        stream.errors,
+        line_buffering=is_shown_at_once or stream is sys.stderr,
+    )
+
+
 @contextlib.contextmanager
 def _streams() -> Iterator[None]:
-    """Makes stdout and stderr escape what they cannot encode, and replaces closed streams."""
+    """Lets stdout and stderr escape what they cannot encode, and wait; replaces closed streams."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -170,7 +305,9 @@ def _streams() -> Iterator[None]:
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
-    changed = []
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_waiting, before)
+    changed: List[io.TextIOWrapper] = []
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
@@ -181,3 +318,6 @@ def _streams() -> Iterator[None]:
         for stream in changed:
             with contextlib.suppress(OSError, ValueError):
                 stream.reconfigure(errors="strict")
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        sys.stdout, sys.stderr = before

@@ -14,6 +14,8 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO, Optional
 
+from tf_lossscale._process import signals_delayed
+
 from .directories import Directory, SwappedError
 
 try:
@@ -74,7 +76,8 @@ def replace(path: str, old: bytes, new: bytes) -> None:
         directory cannot be written, the disk is full, or the owner cannot be kept.
     """
     folder, name = os.path.split(path)
-    with Directory(folder) as directory:
+    # A signal that ends the run waits: at some moments it would leave the temporary file.
+    with signals_delayed(), Directory(folder) as directory:
         status = directory.status(name)
         if status.st_nlink > 1:
             links = f"it has {status.st_nlink} hard links, of which only one would be replaced"
@@ -107,8 +110,10 @@ def replacing(directory: Directory, name: str, mode: int = 0o600) -> Iterator[Bi
     """
     hashed = hashlib.sha1(os.fsencode(name), usedforsecurity=False).hexdigest()[:16]
     temporary = f".tf-lossscale-{hashed}.tmp"
-    descriptor = _created(directory, temporary, mode)
+    descriptor = None
     try:
+        with signals_delayed():  # so that a file that was created is also removed
+            descriptor = _created(directory, temporary, mode)
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
@@ -119,8 +124,9 @@ def replacing(directory: Directory, name: str, mode: int = 0o600) -> Iterator[Bi
                 raise BusyError(errno.EBUSY, "another run is writing it", name)
             directory.rename(temporary, name)
     except BaseException:
-        with contextlib.suppress(OSError):
-            directory.unlink(temporary)
+        with signals_delayed(), contextlib.suppress(OSError):
+            if descriptor is not None:
+                directory.unlink(temporary)
         raise
 
 

@@ -10,7 +10,9 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple, Optional, TextIO
+from typing import BinaryIO, NamedTuple, Optional, TextIO, cast
+
+from tf_lossscale._process import WaitingWriter
 
 from ..files import atomic_write
 from ..files.directories import Directory, SwappedError
@@ -70,8 +72,9 @@ def _opened(path: str) -> Iterator[BinaryIO]:
     descriptor = _descriptor_of(path)
     if descriptor is not None:
         sys.stdout.flush()
-        with open(os.dup(descriptor), "wb") as file:
-            yield file
+        file = io.BufferedWriter(WaitingWriter(descriptor))
+        yield cast(BinaryIO, file)
+        file.flush()
         return
     folder, name = os.path.split(path)
     with _directory(folder) as directory:

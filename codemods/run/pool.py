@@ -2,7 +2,8 @@
 
 There is a worker process even for `--jobs 1`, because only a process can be stopped while native
 code runs: on very deep nesting the parser can overflow its stack or run for hours. If a worker
-dies, or is killed because it takes too long, only the file that it was processing fails.
+dies, or is killed because it takes too long, only the file that it was processing fails. Only where
+the system allows no further process, such as below `ulimit -u`, is the work done in this one.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from .limits import Limits, memory_bound
-from .process_file import failed
+from tf_lossscale._process import signals_delayed
+
+from .limits import LateError, Limits, Watch, bound_memory, memory_bound
+from .process_file import Desk, failed
 from .results import Job, Plan
-from .worker import work
+from .worker import ENDING_SIGNALS, with_larger_stack_here, work
 
 __all__ = ["Workers"]
 
@@ -53,7 +56,7 @@ class _Worker:
         self.process = context.Process(
             target=work, args=(child_pipe, our_pipes, os.getpid(), plan, limits), daemon=True
         )
-        with child_pipe, _no_interrupt():
+        with child_pipe, _no_signals():
             try:
                 self.process.start()
             except OSError:
@@ -109,6 +112,7 @@ class Workers:
         self._most = min(most, _most_workers())
         self._workers: list[_Worker] = []
         self._homes: dict[str, _Worker] = {}
+        self._desk: Optional[Desk] = None
 
     def __enter__(self) -> Workers:
         return self
@@ -131,18 +135,34 @@ class Workers:
                 if not self._start():
                     break
                 self._give_next(self._workers[-1], waiting)
+            if waiting and not self._workers:
+                yield from self._do_here(waiting)
+                return
             yield from self._results()
 
     def _start(self) -> bool:
         """Starts a worker; False if the system allows no more processes or pipes."""
         try:
-            self._workers.append(_Worker(self._plan, self._limits, self._workers))
+            with signals_delayed():  # so that each worker that has started is ended
+                self._workers.append(_Worker(self._plan, self._limits, self._workers))
         except OSError:
-            if not self._workers:
-                raise
             self._most = len(self._workers)
             return False
         return True
+
+    def _do_here(self, waiting: dict[int, Job]) -> Iterator[tuple[int, object]]:
+        """Does jobs in this process, within the limits that hold without another one."""
+        if self._desk is None:
+            self._desk = Desk(self._plan, self._limits)
+            bound_memory(memory_bound())
+            with_larger_stack_here()
+        for number, job in waiting.items():
+            try:
+                with Watch(self._limits) as watch, watch.step():
+                    result = self._desk.do(job)
+            except LateError as error:
+                result = failed(job, str(error))
+            yield number, result
 
     def _has_new(self, waiting: dict[int, Job]) -> bool:
         """Whether a job has no worker yet that has read its file."""
@@ -197,12 +217,12 @@ def _most_workers() -> int:
 
 
 @contextlib.contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Delays Ctrl-C until the child ignores it; otherwise the child would print a traceback."""
+def _no_signals() -> Iterator[None]:
+    """Delays signals until the child ignores them, and the parent can end the child."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield
     finally:

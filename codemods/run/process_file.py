@@ -19,7 +19,7 @@ from ..files.diffs import replacements, unified
 from ..files.discover import words
 from ..files.excludes import is_data
 from ..model import FileError, FileResult
-from .limits import Limits, memory_bound
+from .limits import LateError, Limits, memory_bound
 from .results import FileOutcome, Job, JobKind, Plan, Read
 
 __all__ = ["Desk", "failed", "finished"]
@@ -141,6 +141,8 @@ class Desk:
             return error_of(path, error)
         if isinstance(error, OSError):
             return FileError(path, 0, words(error))
+        if isinstance(error, LateError):
+            return FileError(path, 0, str(error))
         if isinstance(error, MemoryError):
             self._kept.clear()
             limit = f"{memory_bound() / 2**30:.0f} GB"

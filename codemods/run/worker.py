@@ -26,11 +26,18 @@ from .results import Plan
 if sys.platform == "linux":
     import ctypes
 
-__all__ = ["with_large_stack", "work"]
+__all__ = ["ENDING_SIGNALS", "with_large_stack", "with_larger_stack_here", "work"]
 
 _T = TypeVar("_T")
 
+ENDING_SIGNALS = {
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+}
+"""The signals that end a run: a terminal, or a job that is canceled, sends them to all processes."""
+
 _STACK = 256 * 1024 * 1024
+_STACK_OF_MAIN_THREAD = 120 * 1024 * 1024
+"""Less than what Linux keeps free below the stack of the main thread."""
 _RECURSION_LIMIT = 20_000
 """Python frames, enough for the deepest expressions in generated code."""
 
@@ -50,9 +57,11 @@ def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limi
       plan: what to do with each file.
       limits: the limits on one file.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the run
+    for number in ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # the parent ends the run
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
     faulthandler.disable()  # the parent reports a crash in one line
     warnings.simplefilter("ignore")  # from Python, about the source being parsed
     _end_with(parent)
@@ -85,13 +94,28 @@ def with_large_stack(function: Callable[[], _T]) -> _T:
     try:
         threading.Thread(target=run).start()
         return done.result()
-    except RuntimeError:  # no memory for it: most files need only the default stack
+    except RuntimeError:  # no memory for it, or no thread to be had
         if done.done():
             raise
+        with_larger_stack_here()
         return function()
     finally:
         threading.stack_size(size)
         sys.setrecursionlimit(limit)
+
+
+def with_larger_stack_here() -> None:
+    """Lets the stack of the main thread grow further, where there is no thread with a larger one."""
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        larger = _STACK_OF_MAIN_THREAD
+        if hard != resource.RLIM_INFINITY:
+            larger = min(larger, hard)
+        if soft != resource.RLIM_INFINITY and soft < larger:
+            resource.setrlimit(resource.RLIMIT_STACK, (larger, hard))
 
 
 def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
@@ -122,7 +146,8 @@ def _end_with(parent: int) -> None:
         if os.getppid() != parent:
             os._exit(1)
     # Elsewhere as soon as Python code runs; the timer ends native code that never returns.
-    threading.Thread(target=_watch_parent, daemon=True).start()
+    with contextlib.suppress(RuntimeError):  # no thread to be had: the end of the pipe says it
+        threading.Thread(target=_watch_parent, daemon=True).start()
 
 
 def _watch_parent() -> None:

@@ -41,6 +41,27 @@ NEVER_ENDS = f"""if b"# native" in source:
 SLEEPING, NATIVE = LEGACY + b"# bad\n", LEGACY + b"# bad, # native\n"
 
 
+def few(processes: int, has_threads: bool, last: str = "sys.exit(main())") -> str:
+    """The command where the system allows only so many further processes, and perhaps no thread."""
+    limits = f"""
+import errno, os, threading
+fork = os.fork
+left = {processes}
+def forks():
+    global left
+    left -= 1
+    if left < 0:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return fork()
+os.fork = forks
+if not {has_threads}:
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+    threading.Thread.start = refuse
+"""
+    return PROGRAM.replace("sys.exit(main())", limits + last)
+
+
 def program(act: str) -> str:
     return PROGRAM.replace("sys.exit(main())", ACTS.format(act=act))
 
@@ -217,15 +238,30 @@ class TestSurroundings:
         ran = run("migrate", "--write", "--jobs", "60", before="ulimit -n 64;")
         assert (ran.returncode, lines(ran)) == (0, [])
 
-    def test_no_process_to_be_had_is_one_line(self, command_line, monkeypatch):
-        def refuses():
-            raise OSError(11, "Resource temporarily unavailable")
+    @pytest.mark.parametrize("processes", [0, 1])
+    @pytest.mark.parametrize("has_threads", [True, False])
+    def test_few_processes_and_threads(self, command_line, processes, has_threads):
+        """As below `ulimit -u`, which does not bind root."""
+        for number in range(4):
+            command_line.write(**{f"a{number}": LEGACY})
+        command_line.write(deep=LEGACY + b"(" * 3000 + b")" * 3000)
+        ran = run("migrate", "--write", "--jobs", "3", code=few(processes, has_threads))
+        assert ran.returncode == 2
+        (line,) = lines(ran)
+        assert line.startswith("deep.py:4: error: ")
+        found = command_line.bytes_on_disk()
+        assert [found[f"a{number}.py"] for number in range(4)] == [FINAL] * 4
 
+    def test_the_time_limit_without_a_process(self, command_line):
         command_line.write(a=LEGACY)
-        monkeypatch.setattr(os, "fork", refuses)
-        ran = command_line.run("migrate")
-        assert ran.status == 2
-        assert ran.err == "tf-lossscale: error: resource temporarily unavailable\n"
+        command_line.write(bad=LEGACY + b"# bad\n")
+        code = few(0, has_threads=True, last=ACTS.format(act="while True: pass"))
+        ran = run("migrate", "--write", "--time-limit", "2", code=code)
+        assert ran.returncode == 2
+        assert lines(ran) == [
+            "bad.py: error: took more than 2 seconds; raise --time-limit, or --exclude it"
+        ]
+        assert command_line.bytes_on_disk()["a.py"] == FINAL
 
     @pytest.mark.parametrize(
         ("argv", "streams", "says"),
