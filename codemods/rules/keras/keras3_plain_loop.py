@@ -30,6 +30,15 @@ INSTALLED = (
     "gradients only, does not advance iterations on a skipped step, and can fail under a strategy"
 )
 _MESSAGE = f"Keras 3 scales with scale_loss and unscales in apply_gradients; {INSTALLED}"
+_NOT_PLAIN = (
+    "this loop stays on the shim's class, because Keras 3's unscales in apply_gradients; it can "
+    "move if one function scales, unscales and applies, with nothing between unscaling and "
+    "applying (clip with global_clipnorm= of the inner optimizer), and no state of it is read"
+)
+_OTHER_FILES = (
+    "this loop stays on the shim's class, because other files make, use or test for loss-scale "
+    "optimizers with the methods of Keras 2; it can move if one file makes and uses the optimizer"
+)
 _SCALE, _UNSCALE, _APPLY = "get_scaled_loss", "get_unscaled_gradients", "apply_gradients"
 _STATE = ("loss_scale", "dynamic", "dynamic_counter", "initial_scale", "minimize", "_optimizer")
 
@@ -42,17 +51,35 @@ _Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Proposes Keras 3's methods, where the whole program is plain."""
-    for attribute, edits in (plain_loops(program, options, decision) or {}).items():
+    """Proposes Keras 3's methods, where the whole program is plain; otherwise says why not."""
+    loops = plain_loops(program, options, decision)
+    if loops is None and _is_asked_for(options):
+        yield from _why_not(program, decision)
+    for attribute, edits in (loops or {}).items():
         symbol = f"LossScaleOptimizer.{attribute.attr.value}"
         yield Proposal(attribute, "LS402", symbol, Safety.UNSAFE, _MESSAGE, edits=edits)
+
+
+def _is_asked_for(options: Options) -> bool:
+    return options.keras == 3 and options.unsafe and not options.to_shim
+
+
+def _why_not(program: Program, decision: Decision) -> Iterator[Proposal]:
+    """A note at the first loop of a file, if no other note says why it stays on the shim."""
+    calls = program.attributes(_SCALE)
+    loops = [call for call in calls if is_loss_scale_optimizer(program, call.value)]
+    if not loops or decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+        return
+    is_elsewhere = not decision.others.isdisjoint(_ELSEWHERE)
+    why = _OTHER_FILES if is_elsewhere else _NOT_PLAIN
+    yield Proposal.note(loops[0], "LS402", f"LossScaleOptimizer.{_SCALE}", why)
 
 
 def plain_loops(
     program: Program, options: Options, decision: Decision
 ) -> Optional[Mapping[cst.Attribute, _Edits]]:
     """The edits at each call of the two methods; None where Keras 3's class must not be used."""
-    if options.keras != 3 or not options.unsafe or options.to_shim:
+    if not _is_asked_for(options):
         return None
     if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or not decision.others.isdisjoint(_ELSEWHERE):
         return None

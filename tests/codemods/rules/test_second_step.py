@@ -223,3 +223,32 @@ FROM_SHIM = examples("""
 @pytest.mark.parametrize("example", FROM_SHIM, ids=lambda example: example.id)
 def test_from_the_shim(example):
     check(example)
+
+
+LOOP = """\
+import tensorflow as tf
+import tf_lossscale as tfls
+
+opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+
+def step(loss):
+    scaled = opt.get_scaled_loss(loss)
+    grads = opt.get_unscaled_gradients(tf.gradients(scaled, variables))
+    grads, _ = tf.clip_by_global_norm(grads, 1.0)
+    opt.apply_gradients(zip(grads, variables))
+"""
+
+
+def test_a_loop_that_stays_on_the_shim_says_why(command_line):
+    """The guide's own example: it clips between unscaling and applying."""
+    command_line.write(train=LOOP.encode())
+    ran = command_line.run("migrate", "--keras", "3", "--unsafe", "--write", "-v")
+    assert ran.status == 0
+    (line,) = [line for line in ran.out.decode().splitlines() if line.startswith("train.py:")]
+    assert line.startswith("train.py:7:14: LS402 safe (unchanged) LossScaleOptimizer.get_scaled")
+    assert "with nothing between unscaling and applying" in line
+    assert command_line.bytes_on_disk()["train.py"] == LOOP.encode()
+    command_line.write(other=b"from train import opt\n\nopt.apply_gradients(x)\n" + LOOP.encode())
+    ran = command_line.run("migrate", "--keras", "3", "--unsafe", "-v")
+    assert b"because other files make, use or test for" in ran.out
+    assert b"stays on" not in command_line.run("migrate", "--keras", "3", "-v").out
