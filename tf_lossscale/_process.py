@@ -1,6 +1,6 @@
 """What all commands share: every failure is one line and an exit status, not a traceback.
 
-Streams can be closed, full, slow, or unable to encode a file name, and Ctrl-C can come at any moment.
+Streams can be closed, full, slow, or unable to encode a file name, and Ctrl-C can come at any time.
 """
 
 import _thread
@@ -61,8 +61,8 @@ def guarded(
 ) -> int:
     """Returns the exit status of `function`, and turns exceptions into a message and a status.
 
-    Without `tracebacks`, -vv prints those of internal errors. After Ctrl-C, SIGTERM or SIGHUP, prints
-    `interrupted`. SIGTERM and SIGHUP then end the process, as its parent expects.
+    Without `tracebacks`, -vv prints those of internal errors. After Ctrl-C, SIGTERM or SIGHUP,
+    prints `interrupted`. SIGTERM and SIGHUP then end the process, as its parent expects.
     """
     if sys.stdout is None:
         _say(f"{prog}: error: stdout is closed; redirect it to {os.devnull} to discard the output")
@@ -157,7 +157,7 @@ class _Ending:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
-        """Handles the signals in the block; after SIGTERM or SIGHUP, the process then ends by it."""
+        """Handles the signals in the block; SIGTERM and SIGHUP end the process after it."""
         is_main = threading.current_thread() is threading.main_thread()
         if self._before or not is_main:
             yield
@@ -280,7 +280,7 @@ class WaitingWriter(io.RawIOBase):
 
 
 def _waiting(stream: Any) -> Any:
-    """Returns a stream that writes to the same file as a stream of the process, and waits for it."""
+    """Returns a stream that writes to the same file as another one, and waits for its reader."""
     buffer = getattr(stream, "buffer", None)
     is_file = isinstance(getattr(buffer, "raw", buffer), io.FileIO)
     if os.name != "posix" or not isinstance(stream, io.TextIOWrapper) or not is_file:

@@ -7,6 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from typing import Optional
 
 from tf_lossscale._about import VERSION
 
@@ -16,6 +17,7 @@ from ..files.diffs import colored
 from ..files.discover import Candidate
 from ..files.printable import quoted, visible
 from ..reports.text import problem_line
+from ..run.baseline import Baseline, base_of
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome, Spool, Summary
 from .request import Request
@@ -40,20 +42,58 @@ def run(request: Request) -> int:
     try:
         if request.settings_note:
             messages.say(request.settings_note)
+        accepted = _baseline(request)
         processed = _process_stdin if request.is_stdin else _process_files
         for outcome in processed(request, summary, messages):
+            if accepted is not None:
+                outcome = accepted.new_in(outcome, request.write)
             summary.add(outcome)
             spool.append(outcome if "html" in request.formats else outcome._replace(diff=b""))
             _show(outcome, request, messages)
         if not (summary.files or summary.failed):
             where = ", ".join(quoted(path) for path in request.paths)
             messages.say(f"tf-lossscale: warning: no files to check in {where}; {_WHICH}")
-        return max(_report(request, spool, summary), summary.status)
+        if accepted is not None:
+            summary.in_baseline = accepted.accepted
+            _show_stale(request, accepted, summary, messages)
+        status = _write_baseline(request, accepted, summary)
+        return max(status, _report(request, spool, summary), summary.status)
     except (_RefusedError, LateError) as error:
         messages.clear()
         return _refuse(str(error))
     finally:
         messages.clear()
+
+
+def _baseline(request: Request) -> Optional[Baseline]:
+    if request.write_baseline is not None:
+        return Baseline(base_of())
+    return None if request.known is None else Baseline(base_of(), request.known)
+
+
+def _show_stale(request: Request, accepted: Baseline, summary: Summary, messages: Messages) -> None:
+    """Prints the entries of the baseline that match nothing any more, with `-v`."""
+    if not request.verbose or request.baseline is None:
+        return
+    for key in accepted.stale(summary.checked):
+        if request.options.selects(key.code):
+            messages.say(f"{quoted(request.baseline)}: stale: {key.words}")
+
+
+def _write_baseline(request: Request, accepted: Optional[Baseline], summary: Summary) -> int:
+    """Writes the baseline; returns 2 if it cannot be written, otherwise 0."""
+    path = request.write_baseline
+    if path is None or accepted is None:
+        return 0
+    if summary.failed:
+        files = "1 file" if summary.failed == 1 else f"{summary.failed:,} files"
+        return _refuse(f"--write-baseline {path}: not written, as {files} failed")
+    try:
+        with reports.replacing(path) as file:
+            file.write(accepted.text())
+        return 0
+    except OSError as error:
+        return _refuse(f"--write-baseline {path}: {(error.strerror or str(error)).lower()}")
 
 
 def _process_files(request: Request, summary: Summary, messages: Messages) -> Iterator[FileOutcome]:
@@ -74,6 +114,10 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
             hints = frozenset(search.hints)
             chosen = FileSet(candidates, files, hints, request.plan, request.limits)
     summary.files = len(search.files) + sum(candidate.is_data for candidate in candidates)
+    summary.checked = frozenset([*search.files, *search.data_files])
+    if search.requirements is not None:
+        summary.requirements = search.requirements.files
+        summary.have_shim = search.requirements.have_shim
     summary.other_contrib = search.other_contrib
     processed: Iterator[FileOutcome] = iter(())
     if chosen is not None:

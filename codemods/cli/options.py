@@ -143,8 +143,12 @@ _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "--report": _list(
             "FORMAT[:FILE]",
             _report,
-            "text, json, sarif, github or html, to a file or stdout; repeatable (default: text)",
+            "text, json, sarif, github or html, to a file or stdout; repeatable (default: text; "
+            "one to a file is in addition)",
         ),
+        "--quiet": _flag("print no diff and no text report; errors still go to stderr"),
+        "--baseline": _value("FILE", str, "do not count the findings that FILE lists"),
+        "--write-baseline": _value("FILE", str, "list all findings in FILE, for --baseline"),
         "--statistics": _flag("also report the counts of each rule"),
         "--color": {
             "choices": ["auto", "always", "never"],
@@ -152,13 +156,20 @@ _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "-v --verbose": {
             "action": "count",
-            "help": "report why files were left unchanged; -vv: show tracebacks of internal errors",
+            "help": "report why files were left unchanged, and why symbols go to the shim; "
+            "-vv: show tracebacks of internal errors",
         },
     },
     "other options": {
         "--jobs": _value("N", _jobs, "worker processes (default: one per core)"),
         "--time-limit": _value("SECONDS", _positive, "limit for each file (default: 60)"),
         "--size-limit": _value("MB", _positive, "reject larger files (default: 32)"),
+        "--settings": {
+            "dest": "settings_file",
+            "metavar": "FILE",
+            "help": "read the settings in FILE, whoever owns it (default: the project's "
+            "pyproject.toml, if it belongs to you or git calls its directory safe)",
+        },
         "--no-settings": {
             "dest": "settings",
             "action": "store_false",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import os
 from collections.abc import Sequence
 from typing import Optional
@@ -11,9 +12,11 @@ from ..files.excludes import Excludes
 from ..files.printable import quoted, relative
 from ..model import KerasChoice, Options, Target
 from ..reports import Report
+from ..run import baseline
+from ..run.baseline import Key
 from ..run.limits import Limits
 from ..run.results import Plan
-from .settings import Settings, load
+from .settings import Settings, SettingsError, load, load_file
 
 __all__ = ["Request"]
 
@@ -29,6 +32,7 @@ class Request(argparse.Namespace):
     Attributes:
       jobs: the number of worker processes.
       excludes: the paths to skip.
+      known: the findings that the baseline accepts; None without one.
       settings_note: the line that reports the settings in effect; may be empty.
       choice: the Keras version to target, and why; None until the search of the run has decided.
     """
@@ -37,6 +41,10 @@ class Request(argparse.Namespace):
     to = "final"
     keras = "auto"
     write = check = unsafe = mark = allow_dirty = follow_links_outside = statistics = False
+    quiet = False
+    baseline: Optional[str] = None
+    write_baseline: Optional[str] = None
+    settings_file: Optional[str] = None
     select: Sequence[tuple[str, ...]] = ()
     ignore: Sequence[tuple[str, ...]] = ()
     exclude: Sequence[str] = ()
@@ -48,6 +56,7 @@ class Request(argparse.Namespace):
     time_limit = 60.0
     size_limit = 32.0
     excludes: Excludes
+    known: Optional[collections.Counter[Key]] = None
     settings_note: str
     choice: Optional[KerasChoice] = None
 
@@ -56,7 +65,7 @@ class Request(argparse.Namespace):
         """Creates the request from the command line and the settings of the project.
 
         Raises:
-          SettingsError: if the settings are invalid.
+          SettingsError: if the settings or the baseline are invalid.
           ValueError: if options cannot be combined.
         """
         given = {name: value for name, value in vars(arguments).items() if value is not None}
@@ -67,13 +76,17 @@ class Request(argparse.Namespace):
             raise ValueError("--stdin-filename requires -")
         if request.write and (request.check or request.is_stdin):
             raise ValueError("--write cannot be combined with --check or -")
-        settings = Settings({})
-        if arguments.settings:
-            settings = load([request.stdin_filename or "."] if request.is_stdin else request.paths)
+        if request.write and request.write_baseline:
+            raise ValueError("--write-baseline cannot be combined with --write")
+        if request.settings_file and not arguments.settings:
+            raise ValueError("--settings cannot be combined with --no-settings")
+        settings = request._loaded_settings()
         for name in settings.values.keys() - given.keys():
             setattr(request, name, settings.values[name])
         if sum(report.file is None for report in request.report) > 1:
             raise ValueError("only one --report can go to stdout; use FORMAT:FILE for the others")
+        request._add_text_report()
+        request._read_baseline()
         if request.statistics and "text" not in request.formats:
             raise ValueError("--statistics requires the text report")
         request.jobs = min(request.jobs or _cores(), _JOBS_PER_CORE * _cores())
@@ -87,6 +100,30 @@ class Request(argparse.Namespace):
                 reason = f"--keras {request.keras}"
             request.choice = KerasChoice(int(request.keras), reason, is_given="keras" in given)
         return request
+
+    def _loaded_settings(self) -> Settings:
+        if self.settings_file:
+            return load_file(self.settings_file)
+        if not self.settings:
+            return Settings({})
+        return load([self.stdin_filename or "."] if self.is_stdin else self.paths)
+
+    def _add_text_report(self) -> None:
+        """A report to a file is in addition to the text, which only `--quiet` silences."""
+        is_text = [report.format == "text" and report.file is None for report in self.report]
+        if self.quiet:
+            self.report = [report for report, skip in zip(self.report, is_text) if not skip]
+        elif all(report.file is not None for report in self.report):
+            self.report = [Report("text", None), *self.report]
+
+    def _read_baseline(self) -> None:
+        try:
+            if self.baseline is not None:
+                self.known = baseline.read(self.baseline)
+            if self.write_baseline is not None:
+                baseline.check_replaceable(self.write_baseline)
+        except baseline.BaselineError as error:
+            raise SettingsError(str(error)) from None
 
     @property
     def is_stdin(self) -> bool:
@@ -106,7 +143,8 @@ class Request(argparse.Namespace):
     @property
     def shows_diff(self) -> bool:
         """Whether to print the diff."""
-        return not (self.write or self.check or self.is_stdin or self.is_for_program)
+        is_other_output = self.is_stdin or self.is_for_program or self.write_baseline is not None
+        return not (self.write or self.check or self.quiet or is_other_output)
 
     @property
     def limits(self) -> Limits:

@@ -22,6 +22,7 @@ from ..files.excludes import MOST_DATA
 from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
 from ..project.evidence import ProjectSearch, is_project_file, largest
+from ..project.requirements import Requirements, is_requirements_file
 from ..reports.text import problem_line
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome
@@ -38,7 +39,9 @@ class FileSearch:
       steps: the files to process and, in order between them, the outcomes that are already known.
         Files without a legacy name, which are nearly all files, are counted but not kept.
       files: the absolute path of every file.
+      data_files: the absolute path of every file that is not Python, but may name a legacy path.
       hints: what the files that are not processed may have.
+      requirements: the files that say what is installed, if the run writes.
       other_contrib: how many of those that are not processed use the rest of `tf.contrib`.
 
     Args:
@@ -54,18 +57,27 @@ class FileSearch:
         self._messages = messages
         self._bytes_left = self._limits.search
         self._project = None if request.choice is not None else ProjectSearch()
+        self.requirements = Requirements() if request.write else None
         self.steps: list[Union[Candidate, FileOutcome]] = []
         self.files: list[str] = []
+        self.data_files: list[str] = []
         self.hints: set[Trait] = set()
         self.other_contrib = 0
 
     def run(self) -> None:
         """Searches all files."""
         request = self._request
-        describes = None if self._project is None else is_project_file
+        is_needed = self._project is not None or self.requirements is not None
+        describes = self._describes if is_needed else None
         paths = sorted(request.paths)  # the report must not depend on their order
         outside = request.follow_links_outside
         self._take(discover(paths, request.excludes, outside, describes, with_data=True))
+
+    def _describes(self, path: str) -> bool:
+        """Whether to read a file that is no source."""
+        if self._project is not None and is_project_file(path):
+            return True
+        return self.requirements is not None and is_requirements_file(path)
 
     def run_stdin(self, source: bytes) -> None:
         """Searches a source from stdin, and the project files above it."""
@@ -108,9 +120,8 @@ class FileSearch:
                     self._source(file)
                 elif file.is_data:
                     self._data(file)
-                elif self._project is not None:
-                    data = file.read(largest(file.real))
-                    self._project.add(relative(file.path), file.real, data)
+                else:
+                    self._describing(file, file.read(largest(file.real)))
             return None
         except OSError as error:
             why = words(error)
@@ -122,6 +133,13 @@ class FileSearch:
             return Note(file.path, "error", why)
         what = "" if file.is_data else "does not count for --keras auto: "
         return Note(file.path, "warning", what + why)
+
+    def _describing(self, file: Candidate, data: bytes) -> None:
+        """Takes from a file what it says about the project."""
+        if self._project is not None:
+            self._project.add(relative(file.path), file.real, data)
+        if self.requirements is not None:
+            self.requirements.add(relative(file.path), data)
 
     def _source(self, file: Candidate) -> None:
         """Adds the file to the steps if a rule could apply to it, or if that is reported."""
@@ -139,6 +157,7 @@ class FileSearch:
 
     def _data(self, file: Candidate) -> None:
         """Adds a file that is not Python to the steps if it may name a legacy path."""
+        self.data_files.append(file.real)
         with contextlib.suppress(TooLargeError):  # not a configuration
             if may_name_path(file.read(min(MOST_DATA, self._limits.size))):
                 self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
@@ -148,6 +167,8 @@ class FileSearch:
         concerns = may_concern(data)
         if self._project is not None and self._project.may_decide(file.real, data):
             self._project.add(relative(file.path), file.real, data)
+        if self.requirements is not None:
+            self.requirements.add(relative(file.path), data)
         if not concerns:  # the others count after the rewrite
             self.other_contrib += uses_other_contrib(data)
             self.hints |= traits_hinted(data, self.hints)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, NoReturn, Optional
 
-from ..files import atomic_write
+from ..files import atomic_write, git
 from ..files.printable import quoted, relative, visible
 from ..files.work_trees import enclosing
 from .options import Parser, add_options
@@ -22,6 +22,12 @@ from .options import Parser, add_options
 __all__ = ["Settings", "SettingsError", "load"]
 
 _TABLE = "tool.tf-lossscale"
+
+_IGNORE_IT = "; pass --no-settings to ignore it"
+_TRUST_IT = (
+    "; add its directory to git's safe.directory, or pass --settings FILE to read it, or "
+    "--no-settings to ignore it"
+)
 
 _MOST_BYTES = 512 * 1024
 _MOST_STRINGS = 200
@@ -37,8 +43,8 @@ _KEYS = ("to", "keras", "jobs", *_FLAGS, *_LISTS)
 """The options that can be set here. `write`, `check`, the limits and the file of a report cannot:
 only the command line decides what a run writes, and how much it may use up."""
 
-_SHOWN = ("allow-dirty", "unsafe", "exclude")
-"""The settings that are printed: they make a run do more, or skip files."""
+_SHOWN = ("allow-dirty", "unsafe", "exclude", "ignore", "select")
+"""The settings that are printed: they make a run do more, or hide findings."""
 
 
 class SettingsError(ValueError):
@@ -72,9 +78,28 @@ class Settings(NamedTuple):
             name = key.replace("-", "_")
             value = self.values.get(name)
             if value and name not in given:
-                listed = ", ".join(map(quoted, value)) if isinstance(value, list) else "true"
-                parts.append(f"{key} = {listed}")
+                parts.append(f"{key} = {_listed(value)}")
         return f"settings from {quoted(relative(self.path))}: {'; '.join(parts)}" if parts else ""
+
+
+def _listed(value: Any) -> str:
+    """A flag, globs, or lists of codes, as one text."""
+    if not isinstance(value, list):
+        return "true"
+    texts = [text for item in value for text in (item if isinstance(item, tuple) else [item])]
+    return ", ".join(map(quoted, texts))
+
+
+def load_file(path: str) -> Settings:
+    """Loads the settings in a file that the command line names, whoever owns it.
+
+    Raises:
+      SettingsError: if it has no settings, or as `load`.
+    """
+    settings = _read(path, is_named=True)
+    if not settings.values:
+        raise _error(path, 0, f"has no settings in a table [{_TABLE}]", hint="")
+    return settings
 
 
 def load(paths: Sequence[str]) -> Settings:
@@ -86,20 +111,25 @@ def load(paths: Sequence[str]) -> Settings:
 
     Raises:
       SettingsError: if the file is not valid TOML, has an unknown key or an invalid value, is not a
-        regular file, is too large, or belongs to another user.
+        regular file, is too large, or belongs to another user and git does not call its directory
+        safe.
     """
     path = _nearest(paths)
-    if path is None:
-        return Settings({})
+    return Settings({}) if path is None else _read(path)
+
+
+def _read(path: str, is_named: bool = False) -> Settings:
     try:
         data = atomic_write.read(os.path.realpath(path), _MOST_BYTES)
     except OSError as error:
-        raise _error(path, 0, error.strerror or type(error).__name__) from None
+        hint = "" if is_named else _IGNORE_IT
+        raise _error(path, 0, error.strerror or type(error).__name__, hint) from None
     if b"tf-lossscale" not in data:
         return Settings({})
-    _refuse_other_owner(path)
+    if not is_named:
+        _refuse_other_owner(path)
     try:
-        return Settings(_values(path, data.decode("utf-8")), path)
+        return Settings(_values(path, data.decode("utf-8")), os.path.abspath(path))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise _error(path, line, "is not UTF-8") from None
@@ -114,23 +144,28 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
     return next((file for file in files if os.path.lexists(file) and not os.path.isdir(file)), None)
 
 
-def _error(path: str, line: int, what: str) -> SettingsError:
-    """An error at a line; line 0 means the whole file, which can be ignored."""
-    hint = "" if line else "; pass --no-settings to ignore it"
-    return SettingsError(f"{quoted(relative(path))}:{line}: {visible(what)}{hint}")
+def _error(path: str, line: int, what: str, hint: str = _IGNORE_IT) -> SettingsError:
+    """An error at a line; line 0 means the whole file, for which there is a hint."""
+    more = "" if line else hint
+    return SettingsError(f"{quoted(relative(path))}:{line}: {visible(what)}{more}")
 
 
 def _refuse_other_owner(path: str) -> None:
-    """Raises an error if the file, or a link to it, belongs to neither the user nor root."""
+    """Raises an error if the file, or a link to it, belongs to neither the user nor root.
+
+    In a container, files often belong to the user outside, and the job runs as root. There, the
+    checkout adds the directory to git's `safe.directory`, which counts here, too.
+    """
     if not hasattr(os, "geteuid"):
         return
     trusted = {0, os.geteuid()}
     by_sudo = os.environ.get("SUDO_UID", "")
     if os.geteuid() == 0 and by_sudo.isdigit():
         trusted.add(int(by_sudo))
-    for status in (os.lstat(path), os.stat(path)):
-        if status.st_uid not in trusted:
-            raise _error(path, 0, f"belongs to another user (id {status.st_uid})")
+    owners = {os.lstat(path).st_uid, os.stat(path).st_uid} - trusted
+    if owners and not git.is_safe(os.path.dirname(os.path.realpath(path))):
+        what = f"belongs to another user (id {min(owners)}), and git does not call it safe"
+        raise _error(path, 0, what, _TRUST_IT)
 
 
 def _values(path: str, text: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import tempfile
 import time
 from typing import IO, Optional
 
-__all__ = ["GitError", "LateError", "run", "top_of", "without_filters"]
+__all__ = ["GitError", "LateError", "is_safe", "run", "top_of", "without_filters"]
 
 _SECONDS = 120.0
 """More than any repository needs."""
@@ -83,6 +83,19 @@ def top_of(path: str) -> Optional[str]:
             return None
         above = parent
     return above
+
+
+def is_safe(path: str) -> bool:
+    """Whether git works in the work tree that contains a directory, whoever owns it.
+
+    Git refuses the work trees of other users, except those that `safe.directory` in the settings of
+    the user or the system names. The settings of the work tree itself do not count for that.
+    """
+    top = top_of(path)
+    try:
+        return top is not None and bool(run(top, "rev-parse", "--git-dir"))
+    except GitError:
+        return False
 
 
 def run(top: str, *arguments: str, data: bytes = b"", seconds: float = 0.0) -> bytes:

@@ -50,6 +50,11 @@ _CLAUSE = re.compile(
     r"(===|==|~=|!=|<=|>=|<|>|=|\^|~|)\s*v?(?:\d+!)?(\d{1,9}(?:\.\d{1,9})*)(?!\.?\d)"
     r"(\.?\*)?(?:[-_.+=a-zA-Z][-\w.+=]*)?\Z"
 )
+_OWN_TABLE = re.compile(
+    r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*[\"']?tf-lossscale\b[^\n]*(?:\n(?![ \t]*\[)[^\n]*)*",
+    re.MULTILINE,
+)
+"""The settings of this command, in which `keras = "3"` is no requirement."""
 _LONGEST_LINE = 2000
 _LONGEST = 200
 _MOST = 100
@@ -86,6 +91,8 @@ def pins_in(path: str, text: str) -> Iterator[Evidence]:
     """Yields the requirements in a file that allow only one Keras version."""
     is_conda = path.endswith((".yml", ".yaml"))
     is_lock = _LOCKS.fullmatch(os.path.basename(path))
+    if path.endswith(".toml"):
+        text = _OWN_TABLE.sub(lambda table: "\n" * table[0].count("\n"), text)
     found = _locked(path, text) if is_lock else _required(text)
     for line, name, specifier in itertools.islice(found, _MOST):
         keras = keras_of(name, specifier)

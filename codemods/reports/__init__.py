@@ -72,9 +72,9 @@ def _opened(path: str) -> Iterator[BinaryIO]:
     descriptor = _descriptor_of(path)
     if descriptor is not None:
         sys.stdout.flush()
-        file = io.BufferedWriter(WaitingWriter(descriptor))
-        yield cast(BinaryIO, file)
-        file.flush()
+        waiting = io.BufferedWriter(WaitingWriter(descriptor))
+        yield cast(BinaryIO, waiting)
+        waiting.flush()
         return
     folder, name = os.path.split(path)
     with _directory(folder) as directory:

@@ -8,6 +8,7 @@ share a long reason are adjacent, and only the first one has it.
 from __future__ import annotations
 
 import collections
+import os
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TextIO
@@ -31,6 +32,7 @@ _COLORS = {Safety.SAFE: "32", Safety.UNSAFE: "33", Safety.MANUAL: "35"}
 """The codes of terminals: green, yellow, magenta."""
 _LONG = 40
 """The length from which a reason is printed once for a file."""
+_MOST_REQUIREMENTS = 8
 _BEFORE = 8
 """Columns kept before a place if its line is too long for the terminal."""
 
@@ -113,12 +115,12 @@ def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[st
         advice = finding.message[: -len(_reason(finding.message))]
         finding = finding._replace(message=advice + "see above")
     yield line_of(finding, style)
-    if any(one.text for one in group):
-        for one in group:
-            yield from _source(one, style)
-    else:
-        for one in group[1:]:
-            yield f"{quoted(one.path)}:{one.line}:{one.column}: the same"
+    if finding.text:
+        yield from _source(finding, style)
+    for same in group[1:]:
+        yield f"{_place_of(same, style)}: the same"
+        if same.text:
+            yield from _source(same, style)
 
 
 def _source(finding: Finding, style: Style) -> Iterator[str]:
@@ -152,12 +154,16 @@ def _plain(text: str) -> str:
 
 def line_of(finding: Finding, style: Style = PLAIN) -> str:
     """Formats a finding as `path:line:column: CODE outcome symbol: message`."""
-    place = style.paint(f"{quoted(finding.path)}:{finding.line}:{finding.column}", _CYAN)
+    place = _place_of(finding, style)
     code = style.paint(finding.code, _BOLD)
     outcome = style.paint(finding.outcome.value, _COLORS[finding.outcome])
     if finding.remark:
         outcome += f" ({finding.remark})"
     return f"{place}: {code} {outcome} {visible(f'{finding.symbol}: {finding.full_message}')}"
+
+
+def _place_of(finding: Finding, style: Style) -> str:
+    return style.paint(f"{quoted(finding.path)}:{finding.line}:{finding.column}", _CYAN)
 
 
 def problem_line(kind: str, problem: FileError) -> str:
@@ -188,12 +194,27 @@ def summary_lines(summary: Summary) -> list[str]:
         f"{summary.manual:,} manual",
     ]
     lines = [f"{_counted(summary.files, 'file')} checked: {', '.join(parts)}"]
+    if summary.in_baseline:
+        lines.append(f"{_counted(summary.in_baseline, 'finding')} in the baseline: not counted")
+    if summary.wrote and summary.needs_shim and not summary.have_shim:
+        lines.append(_needs_shim(summary.requirements))
     if summary.other_contrib:
         lines.append(
             f"tf.contrib is still used in {_counted(summary.other_contrib, 'file')} for other "
             "things; tf_upgrade_v2 rewrites or reports them"
         )
     return lines
+
+
+def _needs_shim(requirements: list[str]) -> str:
+    """What the written files need, and where that can be said; nothing of it is edited."""
+    need = "the program now needs tf-lossscale where it runs"
+    if not requirements:
+        return f"{need}: pip install tf-lossscale"
+    listed = sorted(requirements, key=lambda path: (path.count(os.sep), path))
+    more = len(listed) - _MOST_REQUIREMENTS
+    shown = [*map(quoted, listed[:_MOST_REQUIREMENTS]), *([f"{more} more"] if more > 0 else [])]
+    return f"{need}: add it to {', '.join(shown)}"
 
 
 def next_steps(summary: Summary) -> str:

@@ -27,6 +27,7 @@ __all__ = ["Desk", "failed", "finished"]
 _MOST_KEPT = 256 * 1024
 """Bytes of the files of which a worker keeps the trees, which take a hundred times as much."""
 _IMPORTING = re.compile(rb"[^\n]*\bimport\b[^\n]*")
+_SHIM = b"tf_lossscale"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -186,6 +187,7 @@ def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
         changed=changed,
         findings=result.findings,
         note=result.note,
+        needs_shim=changed and _SHIM in after,
         diff=unified(path, before, after) if changed and plan.diff else b"",
         replacements=replacements(before, after) if plan.replacements and changed else (),
     )

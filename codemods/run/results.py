@@ -37,6 +37,7 @@ class FileOutcome(NamedTuple):
       replacements: the edits, if requested and not written.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
       other_contrib: whether it still uses `tf.contrib` for what no rule migrates.
+      needs_shim: whether the edits make it import the shim.
     """
 
     path: str
@@ -48,6 +49,7 @@ class FileOutcome(NamedTuple):
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
     other_contrib: bool = False
+    needs_shim: bool = False
 
     @property
     def problems(self) -> list[tuple[str, FileError]]:
@@ -135,6 +137,7 @@ class Summary:
 
     Attributes:
       files: the number of files checked.
+      checked: their absolute paths.
       changed: the number of files that the edits change.
       failed: the number of files that could not be processed.
       safe, unsafe, manual: the number of findings with each outcome.
@@ -145,6 +148,10 @@ class Summary:
       is_dry: whether they were only shown; neither written nor printed as the result.
       about: what identifies the run in a report, such as the command line, by heading.
       keras: the Keras version to target, and the reason.
+      in_baseline: the number of findings that the baseline accepts, which do not count.
+      needs_shim: whether edits were written that make a file import the shim.
+      requirements: the files that say what is installed where the program runs.
+      have_shim: whether one of these names it.
       other_contrib: the number of files that use `tf.contrib` for what no rule migrates.
     """
 
@@ -152,7 +159,10 @@ class Summary:
         self.wrote = wrote
         self.is_dry = not wrote
         self.about: dict[str, str] = {}
-        self.applied = self.held = 0
+        self.applied = self.held = self.in_baseline = 0
+        self.needs_shim = self.have_shim = False
+        self.requirements: list[str] = []
+        self.checked: frozenset[str] = frozenset()
         self.keras = KerasChoice(None, "not decided", is_given=True)
         self.files = self.changed = self.failed = self.left = 0
         self.safe = self.unsafe = self.manual = self.other_contrib = 0
@@ -162,6 +172,7 @@ class Summary:
         self.changed += outcome.changed
         self.failed += outcome.error is not None
         self.other_contrib += outcome.other_contrib
+        self.needs_shim |= outcome.needs_shim
         for finding in outcome.findings:
             self.safe += finding.outcome is Safety.SAFE
             self.unsafe += finding.outcome is Safety.UNSAFE

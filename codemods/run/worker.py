@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 ENDING_SIGNALS = {
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 }
-"""The signals that end a run: a terminal, or a job that is canceled, sends them to all processes."""
+"""The signals that end a run. A terminal sends them to all its processes."""
 
 _STACK = 256 * 1024 * 1024
 _STACK_OF_MAIN_THREAD = 120 * 1024 * 1024
@@ -105,7 +105,7 @@ def with_large_stack(function: Callable[[], _T]) -> _T:
 
 
 def with_larger_stack_here() -> None:
-    """Lets the stack of the main thread grow further, where there is no thread with a larger one."""
+    """Lets the stack of the main thread grow further, if no thread can have a larger one."""
     sys.setrecursionlimit(_RECURSION_LIMIT)
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource

@@ -311,9 +311,28 @@ def test_report_and_diff_do_not_mix(legacy):
     assert json.loads(ran.out)["summary"]["changed"] == 1
     ran = legacy.run("migrate", "--report", "json:report.json")
     assert b"@@" in ran.out
-    assert b"checked" not in ran.out
+    assert b"1 file checked" in ran.out
     with open("report.json", encoding="utf-8") as file:
         assert json.load(file)["summary"]["changed"] == 1
+
+
+def test_only_quiet_silences_the_text(legacy):
+    text = legacy.run("migrate", "--check").out
+    for form in ("json", "sarif", "github", "html", "text"):
+        ran = legacy.run("migrate", "--check", "--report", f"{form}:report")
+        assert (ran.status, ran.out, ran.err) == (1, text, "")
+        ran = legacy.run("migrate", "--quiet", "--report", f"{form}:report")
+        assert (ran.status, ran.out, ran.err) == (1, b"", "")
+        assert b"LS301" in legacy.bytes_on_disk()["report"]
+    assert json.loads(legacy.run("migrate", "--quiet", "--report", "json").out)["findings"]
+    ran = legacy.run("migrate", "-", "--quiet", stdin=LEGACY)
+    assert (ran.status, ran.out, ran.err) == (1, FINAL, "")
+    legacy.settings('report = ["text"]')
+    assert legacy.run("migrate", "--quiet").out == b""
+    legacy.write(bad=LEGACY + b"(")
+    ran = legacy.run("migrate", "--quiet")
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.err.startswith("bad.py:4: error: ")
 
 
 def test_main_takes_the_arguments_of_the_process(command_line, monkeypatch):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import CLEAN, FINAL, LEGACY, PROGRAM
+from command_line import CLEAN, FINAL, LEGACY, MANUAL, PROGRAM
 from file_system import commit, git
 
 ROOT = str(pathlib.Path(__file__).resolve().parents[3])
@@ -67,6 +67,14 @@ def test_check_fails_while_something_is_left(command_line, pre_commit):
     assert "a.py:3:7: LS301 safe" in said
     assert "2 files checked" in said
     assert command_line.path("a.py").read_bytes() == LEGACY
+
+
+def test_all_files_are_one_program_whatever_is_committed(command_line, pre_commit):
+    command_line.write(makes=LEGACY.replace(b"opt =", b"optimizer ="))
+    command_line.write(tests=b"from makes import optimizer\n" + MANUAL)
+    command_line.path("pyproject.toml").write_text('[tool.tf-lossscale]\nto = "shim"\n')
+    said = pre_commit("tf-lossscale-check", status=1)
+    assert said.count("2 files checked") == 1
 
 
 def test_fix_rewrites_and_then_both_pass(legacy, pre_commit):

@@ -30,7 +30,10 @@ def test_settings_hold_and_the_command_line_wins(legacy):
 def test_each_key(legacy, text, status):
     legacy.settings(text)
     ran = legacy.run("migrate")
-    assert (ran.status, ran.err) == (status, "")
+    hides = text.startswith(("ignore", "select"))
+    shown = text.translate(str.maketrans("", "", '[]"'))
+    assert ran.err == (f"settings from pyproject.toml: {shown}\n" if hides else "")
+    assert ran.status == status
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,32 @@ def test_what_the_command_line_overrides_is_not_shown(legacy):
     legacy.settings(text)
     ran = legacy.run("migrate", "--exclude", "x", "--no-unsafe", "--allow-dirty")
     assert (ran.status, ran.err) == (1, "")
+
+
+def test_a_file_can_be_named(legacy):
+    legacy.settings('to = "shim"', "ci/settings.toml")
+    legacy.settings("unsave = true")
+    ran = legacy.run("migrate", "--settings", "ci/settings.toml")
+    assert (ran.status, ran.err) == (1, "")
+    assert b"tfls" in ran.out
+    legacy.fails("--settings", "none.toml", says="none.toml:0: No such file or directory\n")
+    legacy.path("empty.toml").write_text("# tf-lossscale\n")
+    for name in ("a.py", "empty.toml"):
+        says = f"{name}:0: has no settings in a table [tool.tf-lossscale]\n"
+        legacy.fails("--settings", name, says=says)
+    says = "--settings cannot be combined with --no-settings"
+    legacy.fails("--settings", "ci/settings.toml", "--no-settings", says=says)
+
+
+def test_without_settings_their_keras_is_no_pin(legacy):
+    for text in ('keras = "3"', "'keras' = '3'", 'keras = "2"  # tensorflow==2.8'):
+        legacy.settings(text)
+        ran = legacy.run("migrate", "--check", "--no-settings", "-v")
+        assert "target: Keras 2 (tensorflow 2.15.1 is installed)" in ran.err
+    table = '[ tool . "tf-lossscale" ]\nkeras = "3"\n[tool.poetry.dependencies]\nkeras = "^3"\n'
+    legacy.path("pyproject.toml").write_text(table)
+    ran = legacy.run("migrate", "--check", "--no-settings", "-v")
+    assert "target: Keras 3 (keras^3 in pyproject.toml:4)" in ran.err
 
 
 def test_globs_are_relative_to_the_file_that_has_them(command_line):

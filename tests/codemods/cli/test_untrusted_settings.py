@@ -10,7 +10,7 @@ import time
 
 import pytest
 from command_line import LEGACY, MANUAL, PROGRAM
-from file_system import git, snapshot
+from file_system import commit, git, snapshot
 from tf_lossscale_codemods.cli import migrate
 from tf_lossscale_codemods.files.printable import quoted, visible
 from tf_lossscale_codemods.model import FileError
@@ -200,6 +200,33 @@ def test_settings_of_another_user_are_refused(legacy, monkeypatch, link):
     assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: belongs to another user (id ")
     assert ran.out == b""
     assert legacy.run("migrate", "--no-settings").status == 1
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="changes owners, as root")
+def test_a_job_in_a_container_reads_the_settings_where_git_works(legacy, monkeypatch, tmp_path):
+    """The files belong to a user outside of the container, in which root runs the job."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    git("init", "-q")
+    legacy.settings('to = "shim"')
+    commit(".")
+    for folder, names, files in os.walk("."):
+        for name in [".", *names, *files]:
+            os.chown(os.path.join(folder, name), 54321, 54321)
+    says = "another user (id 54321), and git does not call it safe; add its directory to git's"
+    legacy.fails(says=says)
+    with open(".git/config", "a", encoding="utf-8") as file:  # of the repository itself
+        file.write("[safe]\ndirectory = *\n")
+    legacy.fails(says=says)
+    assert legacy.run("migrate", "--no-settings").status == 1
+    ran = legacy.run("migrate", "--settings", "pyproject.toml")
+    assert (ran.status, b"tfls" in ran.out) == (1, True)
+    git("config", "--global", "safe.directory", os.getcwd())
+    before = snapshot(".")
+    ran = legacy.run("migrate")
+    assert (ran.status, ran.err, b"tfls" in ran.out) == (1, "", True)
+    assert snapshot(".") == before
+    assert legacy.run("migrate", "--write").status == 0
+    assert os.stat("a.py").st_uid == 54321
 
 
 def test_a_file_of_another_user_without_settings_is_no_error(legacy, monkeypatch):

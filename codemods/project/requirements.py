@@ -1,0 +1,40 @@
+"""The files that say what is installed where a program runs; none of them is edited."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .pins import has_pins
+
+__all__ = ["Requirements", "is_requirements_file"]
+
+_IMAGE = re.compile(r"(?:Docker|Container)file(?:\..*)?|.*\.[Dd]ockerfile")
+_NAME = re.compile(rb"^[^#\n]*\btf[-_.]lossscale\b", re.IGNORECASE | re.MULTILINE)
+_SETTINGS = re.compile(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[^\n]*$", re.MULTILINE)
+_LOCKS = (".lock", "pylock.toml", "conda-lock.yml")
+
+
+def is_requirements_file(path: str) -> bool:
+    """Whether somebody lists packages in a file with this name; lock files are made by programs."""
+    name = os.path.basename(path)
+    return bool(_IMAGE.fullmatch(name)) or (has_pins(path) and not name.endswith(_LOCKS))
+
+
+class Requirements:
+    """These files of a run.
+
+    Attributes:
+      files: their paths, as reports show them.
+      have_shim: whether one of them names `tf-lossscale`.
+    """
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.have_shim = False
+
+    def add(self, path: str, data: bytes) -> None:
+        """Adds a file, which need not be one of them."""
+        if is_requirements_file(path):
+            self.files.append(path)
+            self.have_shim |= _NAME.search(_SETTINGS.sub(b"", data)) is not None
