@@ -236,6 +236,7 @@ def test_wrong_and_missing_options_are_found():
     assert wrong_options([Text("docs/made-up.md", 1, "pass `--rewrite`")])
     assert undocumented("run", "It has no option.") == [
         "--replace",
+        "--monitor",
         "--record",
         "--overwrite",
         "--no-norm",

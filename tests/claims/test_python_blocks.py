@@ -16,6 +16,11 @@ optimizer = OWNER.keras.mixed_precision.LossScaleOptimizer(KERAS.optimizers.Adam
 model.compile(optimizer, "mse")
 """
 SETUPS = {
+    ("docs/monitoring.md", 0): """
+import warnings
+caught = []
+warnings.showwarning = lambda message, *_, **__: caught.append(str(message))
+""",
     ("docs/prove.md", 0): IN_A_FOLDER,
     ("docs/checkpoints.md", 0): IN_A_FOLDER
     + MODEL.replace("OWNER.keras", "KERAS").replace("KERAS", "tf_keras")
@@ -52,12 +57,18 @@ assert float(scale()) == 2.0**15
 assert [bool(scale.update([tf.constant(each)])[1]) for each in (1.0, float("inf"))] == [True, False]
 assert float(scale()) == 2.0**14
 """,
-    ("docs/monitoring.md", 0): "assert (*monitor.counts(), monitor.first_bad, monitor.loss_scale)"
+    ("docs/monitoring.md", 0): """
+(message,) = [text for text in caught if "in a row were skipped, so the next" in text]
+start = "3 steps in a row were skipped, so the next one was looked at. The output of layer log "
+assert message.startswith(start + "(Activation) is the first that is not finite: 4 infinite of 4")
+assert monitor.advice.startswith("no gradient was finite, so look at the forward pass: ")
+""",
+    ("docs/monitoring.md", 1): "assert (*monitor.counts(), monitor.first_bad, monitor.loss_scale)"
     " == (3, 2, 2, 'weight', 8192.0)",
-    ("docs/monitoring.md", 1): "assert history.history['skipped_steps'] == [0, 0]\n"
+    ("docs/monitoring.md", 2): "assert history.history['skipped_steps'] == [0, 0]\n"
     "assert history.history['loss_scale'] == [32768.0, 32768.0]",
-    ("docs/monitoring.md", 3): "assert bad == ['x', 'y']",
-    ("docs/monitoring.md", 4): "assert layer.name == 'log'\n"
+    ("docs/monitoring.md", 4): "assert bad == ['x', 'y']",
+    ("docs/monitoring.md", 5): "assert layer.name == 'log'\n"
     "assert str(layer).startswith('The output of layer log (Activation) is the first that')",
     ("docs/keras.md", 1): "assert int(optimizer.iterations) == 1",
     ("docs/keras.md", 2): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
