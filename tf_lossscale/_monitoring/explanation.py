@@ -6,7 +6,7 @@ from typing import Any, Optional
 from tf_lossscale._monitoring.layers import FirstNonfinite
 from tf_lossscale._monitoring.watcher import Reading
 from tf_lossscale._versions.base import has, tf
-from tf_lossscale._versions.layers import watch_next_batch
+from tf_lossscale._versions.layers import NextBatch
 from tf_lossscale._versions.releases import Since
 
 
@@ -24,33 +24,43 @@ class Explanation:
                 "tf_lossscale.monitoring.find_nonfinite_layer(model, inputs) with a batch instead."
             )
         self._after = after
-        self._found: Optional[FirstNonfinite] = None
+        self._batch: Optional[NextBatch] = None
+        self._found = FirstNonfinite()
         self._is_explained = False  # this series of skipped steps
         self._skipped = 0
 
     @property
     def has_looked(self) -> bool:
         """Whether a batch was looked at, of which no reading has been seen yet."""
-        return self._found is not None and self._found.calls > 0
+        return self._batch is not None and self._batch.has_run
 
     def see(self, reading: Reading, model: Any) -> None:
         """Looks at the next batch if this series of skipped steps is long; warns afterwards."""
         if self.has_looked:
-            assert self._found is not None
-            found, self._found = self._found, None
+            self._batch = None
             self._is_explained = True
-            self._warn(found, reading)
+            self._warn(self._found, reading)
         if reading.in_a_row < self._after:
             self._is_explained = False
-        elif not self._is_explained and self._found is None:
-            found = FirstNonfinite()
-            if watch_next_batch(model, found.called):
-                self._found, self._skipped = found, reading.in_a_row
+        elif not self._is_explained and self._batch is None:
+            self._found, self._skipped = FirstNonfinite(), reading.in_a_row
+            self._batch = NextBatch(model, self._found.called)
+
+    def stop(self) -> None:
+        """Does not look at the next batch any more."""
+        if self._batch is not None:
+            self._batch.cancel()
+            self._batch = None
 
     def _warn(self, found: FirstNonfinite, reading: Reading) -> None:
         start = f"{self._skipped} steps in a row were skipped, so the next one was looked at."
         if found.layer is not None:
             message = f"{start} {found.layer}"
+        elif not found.calls:
+            message = (
+                f"{start} It called no Keras layer, so tf.debugging.enable_check_numerics() helps "
+                "to find the operation."
+            )
         elif reading.in_a_row == 0:
             message = f"{start} It was applied, and the outputs of all its layers were finite."
         else:

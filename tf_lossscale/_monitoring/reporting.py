@@ -224,7 +224,10 @@ class _Callback(_Regular):
         if not self._count:
             return
         message = ""
-        if self._report() is None:
+        reading = self._report()
+        if self.explanation is not None:
+            self.explanation.stop()
+        if reading is None:
             message = (
                 "The Monitor has counted no step of this fit(). Create it before the first fit(), "
                 "with the optimizer that the model trains with: model.optimizer."

@@ -72,7 +72,7 @@ class RecordFile:
     through `guard`. `complaints` are what is missing or doubtful in the record, a sentence each.
     """
 
-    verb = "recorded"
+    verb = "record"
 
     def __init__(
         self,
@@ -156,8 +156,8 @@ class RecordFile:
         elif not self._failed:
             self._failed = True
             notify(
-                f"the steps of process {os.getpid()} are not {self.verb}, because it was forked "
-                f"from one whose steps are {self.verb}."
+                f"the steps of process {os.getpid()} are not {self.verb}ed, because it was forked "
+                f"from one that {self.verb}s."
             )
 
     def _begin(self) -> None:
@@ -232,7 +232,7 @@ class RecordFile:
 class StepTally(RecordFile):
     """Counts steps as a record does, and writes no file: for `run --monitor`."""
 
-    verb = "counted"
+    verb = "count"
 
     def __init__(self, may_be_empty: bool = False) -> None:
         super().__init__(Destination(os.devnull), lazy=may_be_empty)  # which is not opened

@@ -106,20 +106,31 @@ def functions_run_eagerly() -> Iterator[None]:
         module.run_functions_eagerly(before)
 
 
-def watch_next_batch(model: Any, called: Called) -> bool:
-    """Calls `called` after each call of a layer in the next batch of a `fit` that is running.
+class NextBatch:
+    """Watches the calls of layers in the next batch of a `fit` that is running.
 
-    That batch runs eagerly. Whatever it raises, nothing stays replaced. Returns False if this
-    `fit` has no function that could be replaced.
+    That batch runs eagerly. Whatever it raises, nothing stays replaced.
+
+    Attributes:
+      has_run: whether it was trained on.
     """
-    train = getattr(model, "train_function", None)
-    if train is None:
-        return False
 
-    def train_function(*args: Any, **kwargs: Any) -> Any:
-        model.train_function = train
-        with functions_run_eagerly(), watched_calls(model, called, only_within=False):
-            return train(*args, **kwargs)
+    def __init__(self, model: Any, called: Called) -> None:
+        self.has_run = False
+        self._model = model
+        self._original = model.train_function
+        self._called = called
+        self._replacement: Any = self._train
+        model.train_function = self._replacement
 
-    model.train_function = train_function
-    return True
+    def _train(self, *args: Any, **kwargs: Any) -> Any:
+        self.cancel()
+        with functions_run_eagerly(), watched_calls(self._model, self._called, only_within=False):
+            result = self._original(*args, **kwargs)
+        self.has_run = True
+        return result
+
+    def cancel(self) -> None:
+        """Restores the function of the model, if there was no such batch."""
+        if self._model.train_function is self._replacement:
+            self._model.train_function = self._original

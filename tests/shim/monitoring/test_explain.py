@@ -168,6 +168,40 @@ def test_an_own_train_step_that_calls_single_layers(kind):
 
 
 @cases
+def test_a_series_at_the_end_leaves_nothing_behind(kind):
+    training = Training(kind)
+    assert training.fit([0, 1, 1], explain_after=2) == []
+    function = training.model.train_function
+    assert not hasattr(function, "__self__")
+    assert training.fit([0, 0], explain_after=2) == []
+    assert training.eager.count(True) == 0
+
+
+@cases
+def test_a_train_step_without_layers(kind):
+    class Model(kind.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.weight = recorded.make_variable(kind, np.ones([1], "float32"), "weight")
+
+        def call(self, values):
+            return values
+
+        def train_step(self, data):
+            nan = tf.sqrt(tf.cast(data[0], tf.float32))[0, :1]
+            self.optimizer.get_unscaled_gradients([])
+            self.optimizer.apply_gradients([(nan, self.weight)])
+            return {"loss": tf.reduce_sum(nan)}
+
+    training = Training(kind)
+    training.model = Model()
+    training.model(np.ones((1, 2), "float32"))
+    training.model.compile(training.optimizer, "mse")
+    (message,) = training.fit([1, 1, 1], explain_after=1)
+    assert "It called no Keras layer, so tf.debugging.enable_check_numerics()" in message
+
+
+@cases
 def test_an_error_in_the_batch_leaves_nothing_behind(kind):
     training = Training(kind)
     layer = training.model.get_layer("noting")
