@@ -126,8 +126,20 @@ SHIM = r"""
     # shim/monitoring/test_monitor.py
     - if every < 1:
     + if every < -9:
-    - self._at_minimum and reading.scale <= _MINIMUM
-    + self._at_minimum and reading.scale < _MINIMUM
+    - self._at_minimum and reading.scale <= advice.MINIMUM
+    + self._at_minimum and reading.scale < advice.MINIMUM
+
+    # shim/monitoring/test_layers.py
+    - is_around = list(layers) == list(self._layers[: len(layers)])
+    + is_around = False
+
+    # shim/monitoring/test_explain.py
+    - self._is_explained = True
+    + pass
+
+    # shim/monitoring/test_clipping.py
+    - sources = [[before_factors(gradient) for gradient in row] for row in rows]
+    + sources = rows
 
     # shim/recording/test_scale_rules.py
     - if not same_scale(scale, following):
