@@ -13,6 +13,7 @@ from tf_lossscale._versions.layers import (
     base_layers,
     functions_run_eagerly,
     tensors_in,
+    untrained_variables,
     watched_calls,
 )
 from tf_lossscale._versions.watching import first_copy, unnoticed, variable_name
@@ -158,8 +159,7 @@ def _find_eagerly(model: Any, inputs: Any, kwargs: Any) -> Optional[NonfiniteLay
 @contextlib.contextmanager
 def _kept_variables(model: Any) -> Iterator[None]:
     """Gives the variables that are not trained their values back."""
-    trained = {id(variable) for variable in model.trainable_variables}
-    variables = [variable for variable in model.variables if id(variable) not in trained]
+    variables = untrained_variables(model)
     before = [tf.identity(tf.convert_to_tensor(variable)) for variable in variables]
     yield
     for variable, value in zip(variables, before):
@@ -282,7 +282,8 @@ def _largest(tensors: Sequence[Any]) -> float:
 
 
 def _bad_weights(layer: Any) -> Iterator[str]:
-    for variable in getattr(layer, "weights", ()):
+    weights = [weight for weight in getattr(layer, "weights", ()) if hasattr(weight, "assign")]
+    for variable in weights:
         value = tf.convert_to_tensor(first_copy(variable))
         if value.dtype.is_floating and not _are_finite([value]):
             yield variable_name(variable)

@@ -197,14 +197,15 @@ def computes_in_mixed_float16(model: Any) -> bool:
     return any(
         getattr(policy_of_layer(layer), "compute_dtype", None) == "float16"
         and getattr(policy_of_layer(layer), "variable_dtype", None) == "float32"
-        for layer in _layers_of(model)
+        for layer in layers_of(model)
     )
 
 
-def _layers_of(model: Any) -> List[Any]:
+def layers_of(model: Any) -> List[Any]:
+    """Returns a model and the layers in it."""
     if hasattr(model, "_flatten_layers"):  # all but early versions of Keras 2
         return list(model._flatten_layers())
     found = [model]
     for layer in getattr(model, "layers", ()):
-        found += _layers_of(layer)
+        found += layers_of(layer)
     return found

@@ -11,6 +11,7 @@ import threading
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import first_module, tf
+from tf_lossscale._versions.keras import layers_of
 
 Called = Callable[[Sequence[Any], Any, Any], None]
 """Is called with the layers around a call, from the outermost one to the called one; with all of
@@ -82,6 +83,21 @@ def _watched(original: Any, watch: _Watch) -> Any:
         return outputs
 
     return __call__
+
+
+def untrained_variables(model: Any) -> List[Any]:
+    """Returns the variables that a call may change: averages, seeds, states between batches."""
+    # The states of stateful RNN layers are not among the variables of a model.
+    states = [tf.nest.flatten(getattr(layer, "states", None)) for layer in layers_of(model)]
+    candidates = [*model.variables, *(state for some in states for state in some)]
+    known = {id(variable) for variable in model.trainable_variables}
+    found = []
+    for variable in candidates:
+        # Layers of Keras 2 that look up words list their tables there.
+        if hasattr(variable, "assign") and id(variable) not in known:
+            known.add(id(variable))
+            found.append(variable)
+    return found
 
 
 def tensors_in(value: Any) -> List[Any]:

@@ -235,6 +235,51 @@ def test_recurrent_layers(keras, name):
     assert find(model, tokens).name.startswith(recurrent.name)
 
 
+def test_the_states_of_recurrent_layers_are_kept(keras):
+    layer = keras.layers.SimpleRNN(2, stateful=True)
+    given = keras.layers.Input(batch_shape=(4, 1, 3))
+    model = keras.Model(given, layer(given))
+    values = X[:, np.newaxis]
+    model(values)
+    before = [np.array(tf.convert_to_tensor(state)) for state in layer.states]
+    assert np.any(before[0])
+    find(model, values)
+    after = [np.array(tf.convert_to_tensor(state)) for state in layer.states]
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.skipif(recorded.TF < (2, 6), reason="the layer is of TensorFlow 2.6")
+def test_layers_with_tables(keras):
+    words = keras.layers.TextVectorization()
+    words.adapt(["one two", "three"])
+    layers = [words, keras.layers.Embedding(9, 2, embeddings_initializer="zeros"), log(keras)]
+    assert find(keras.Sequential(layers), tf.constant([["one"], ["three"]])).name == "log"
+
+
+def test_inputs_and_outputs_that_are_structures(keras):
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.layers_in_a_list = [dense(keras, 3, "zeros", 0.0), log(keras)]
+
+        def call(self, inputs, offset=None):
+            values = inputs["x"][0]
+            for layer in self.layers_in_a_list:
+                values = layer(values)
+            return {"result": (values + offset, tf.constant(1))}
+
+    found = find(Model(), {"x": (tf.constant(X), tf.constant(X))}, offset=1.0)
+    assert found.name == "log"
+
+
+def test_under_a_strategy(keras):
+    strategy = tf.distribute.MirroredStrategy(["cpu:0"])
+    with strategy.scope():
+        model = keras.Sequential([dense(keras, 3, "zeros", 0.0), log(keras)])
+        model(X)
+    assert find(model, X).name == "log"
+
+
 def test_what_is_refused(keras):
     with pytest.raises(TypeError, match="takes a Keras model or layer"):
         find(tf.Module(), X)
