@@ -134,7 +134,14 @@ def operations_of(gradients: Iterable[Any]) -> List[Any]:
     return found
 
 
-def before_factors(gradient: Any) -> Any:
+class Source(NamedTuple):
+    """A gradient before numbers multiplied or divided it, and how many did."""
+
+    gradient: Any
+    factors: int
+
+
+def source_of(gradient: Any) -> Source:
     """Returns what a gradient was in a graph before numbers multiplied or divided it.
 
     `tf.clip_by_global_norm` multiplies all gradients by NaN if the norm is not finite. Where the
@@ -142,10 +149,11 @@ def before_factors(gradient: Any) -> Any:
     itself, this shows which one it was. In eager mode, it is the gradient.
     """
     if isinstance(gradient, tf.IndexedSlices):
-        values = before_factors(gradient.values)
-        if values is gradient.values:
-            return gradient
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+        values, factors = source_of(gradient.values)
+        if not factors:
+            return Source(gradient, 0)
+        return Source(tf.IndexedSlices(values, gradient.indices, gradient.dense_shape), factors)
+    factors = 0
     while not tf.executing_eagerly() and hasattr(gradient, "op"):
         operation = gradient.op
         tensors = list(operation.inputs)
@@ -155,8 +163,9 @@ def before_factors(gradient: Any) -> Any:
             break
         if not tensors[0].dtype.is_floating:
             break
+        factors += is_product
         gradient = tensors[0]
-    return gradient
+    return Source(gradient, factors)
 
 
 def ancestors(operations: Iterable[Any]) -> Set[Any]:

@@ -9,7 +9,7 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.minimum import MINIMUM, minimum_of
 from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
-from tf_lossscale._core.unscaled import before_factors
+from tf_lossscale._core.unscaled import source_of
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
 from tf_lossscale._v1.contrib import LossScaleOptimizer
@@ -228,9 +228,9 @@ def _bad_of(step: Step) -> BadGradients:
         unscaled = bad_gradients(step.unscaled)
         bad = _chosen(unscaled.count > 0, unscaled, bad)
     rows = step.tested if step.unscaled is None else step.unscaled
-    sources = [[before_factors(gradient) for gradient in row] for row in rows]
-    if len(rows) > 1 and _differ(sources, rows):
-        earlier = bad_gradients(sources)
+    found = [[source_of(gradient) for gradient in row] for row in rows]
+    if len(rows) > 1 and any(source.factors for row in found for source in row):
+        earlier = bad_gradients([[source.gradient for source in row] for row in found])
         are_all = tf.equal(bad.count, len(rows))
         bad = _chosen(tf.logical_and(are_all, earlier.count > 0), earlier, bad)
     return bad
@@ -238,8 +238,3 @@ def _bad_of(step: Step) -> BadGradients:
 
 def _chosen(condition: Any, bad: BadGradients, others: BadGradients) -> BadGradients:
     return BadGradients(*(where(condition, *values) for values in zip(bad, others)))
-
-
-def _differ(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> bool:
-    pairs = [pair for row, other in zip(rows, others) for pair in zip(row, other)]
-    return any(gradient is not other for gradient, other in pairs)

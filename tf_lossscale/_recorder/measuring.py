@@ -8,7 +8,7 @@ import numpy as np
 from tf_lossscale._core.finite import first_true
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import Step
-from tf_lossscale._core.unscaled import ancestors, operations_of, thread_of_step
+from tf_lossscale._core.unscaled import ancestors, operations_of, source_of, thread_of_step
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
@@ -71,12 +71,14 @@ class _Gradients(NamedTuple):
     """The tensors of a step, each once, and which of them belong to each variable.
 
     `tested` and `unscaled` hold for each variable the positions of its tensors, one for each
-    replica or batch. Without changes by the program, they are the same tensors.
+    replica or batch. Without changes by the program, they are the same tensors. `sources` are what
+    they were before the program multiplied them, where that is not `unscaled`.
     """
 
     tensors: List[Any]
     tested: List[List[int]]
     unscaled: Optional[List[List[int]]]
+    sources: Optional[List[List[int]]] = None
 
     @classmethod
     def of(cls, step: Step) -> "_Gradients":
@@ -91,7 +93,8 @@ class _Gradients(NamedTuple):
 
         tested = [[place(tensor) for tensor in row] for row in step.tested]
         unscaled = [[place(tensor) for tensor in row] for row in step.unscaled or ()]
-        return cls(tensors, tested, unscaled or None)
+        sources = [[place(tensor) for tensor in row] for row in _sources(step)]
+        return cls(tensors, tested, unscaled or None, sources or None)
 
     @property
     def first(self) -> List[int]:
@@ -109,6 +112,22 @@ class _Gradients(NamedTuple):
             for position in column
         )
         return [] if is_sparse and in_xla_context() else columns
+
+
+def _sources(step: Step) -> List[List[Any]]:
+    """Returns the gradients before the program multiplied them, if it does so without unscaling.
+
+    That is a further pass over the gradients, so it is left out where the program unscales them.
+    """
+    if step.unscaled is not None and not step.unscales:
+        return []
+    rows = step.tested if step.unscaled is None else step.unscaled
+    found = [[source_of(gradient) for gradient in row] for row in rows]
+    # Our class for Keras 3 divides them once itself.
+    own = 1 if step.unscales and not step.are_scaled else 0
+    if len(rows) < 2 or all(source.factors <= own for row in found for source in row):
+        return []
+    return [[source.gradient for source in row] for row in found]
 
 
 def row_of(loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[Step]) -> Measured:
@@ -194,11 +213,17 @@ def _bad_of(gradients: _Gradients, finite: Any) -> List[Any]:
     found = [
         _bad_in(rows, finite) for rows in (gradients.unscaled, gradients.tested) if rows is not None
     ]
-    if len(found) == 1 or gradients.unscaled == gradients.tested:
-        return found[0]
-    # What the program itself has made not finite comes second.
-    is_known = tf.greater(found[0][1], 0.0)
-    return [where(is_known, before, after) for before, after in zip(*found)]
+    bad = found[0]
+    if len(found) > 1 and gradients.unscaled != gradients.tested:
+        # What the program itself has made not finite comes second.
+        is_known = tf.greater(found[0][1], 0.0)
+        bad = [where(is_known, before, after) for before, after in zip(*found)]
+    if gradients.sources is None:
+        return bad
+    sources = _bad_in(gradients.sources, finite)
+    are_all = tf.equal(bad[1], float(len(gradients.tested)))
+    are_known = tf.logical_and(are_all, tf.greater(sources[1], 0.0))
+    return [where(are_known, before, after) for before, after in zip(sources, bad)]
 
 
 def _bad_in(rows: List[List[int]], finite: Any) -> List[Any]:

@@ -134,3 +134,39 @@ def test_in_keras_3_the_step_itself_unscales(ours, tmp_path):
         step()
     record = recording.record
     assert (record.norm, record.unscaled_norm, record.unscaled_by) == ([5.0], [5.0], "step")
+
+
+@pytest.mark.skipif(not hasattr(tf.keras, "Operation"), reason="of Keras 3")
+@pytest.mark.parametrize("ours", [False, True])
+def test_in_keras_3_clipping_comes_before_unscaling(ours, tmp_path):
+    owner = tfls if ours else tf
+    with Recording(tmp_path) as recording:
+        weights = [tf.keras.Variable([3.0, 4.0]), tf.keras.Variable([0.0, 4.0])]
+        inner = tf.keras.optimizers.SGD(0.0)
+        optimizer = owner.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
+        optimizer.build(weights)
+
+        @tf.function
+        def step():
+            with tf.GradientTape() as tape:
+                loss = clipping.second_is_infinite([weight.value for weight in weights])
+                scaled = optimizer.scale_loss(loss)
+            gradients = tape.gradient(scaled, [weight.value for weight in weights])
+            optimizer.apply(clipping.clipped(gradients), weights)
+
+        step()
+    record = recording.record
+    assert (record.applied, record.bad, record.bad_count) == ([False], [1], [1])
+
+
+def test_gradients_that_the_program_computes_and_clips_itself(tmp_path):
+    with Recording(tmp_path) as recording, tf.Graph().as_default():
+        variables = [tf1.get_variable(n, initializer=[1.0, 0.0], use_resource=True) for n in "ab"]
+        optimizer = v1_optimizer()
+        loss = tf.reduce_sum(variables[0]) + tf.reduce_sum(tf.sqrt(variables[1]))
+        gradients = clipping.clipped(tf1.gradients(loss, variables))
+        step = optimizer.apply_gradients(list(zip(gradients, variables)))
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+    assert (recording.record.bad, recording.record.bad_count) == ([1], [1])
