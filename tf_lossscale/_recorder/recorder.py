@@ -126,8 +126,9 @@ class Recorder(Watcher):
     def refuse(self, what: str, advice: str = "", reason: str = "") -> NoReturn:
         """Raises the error; without `advice`, `what` is the whole message."""
         self._file.may_be_empty = True
-        how = f"Run the program without recording, or record it {advice}."
-        raise RecordingError(f"{what} cannot be recorded{reason}. {how}" if advice else what)
+        verb, option = self._file.verb, self._file.option
+        how = f"Run the program without {option}, or {verb} it {advice}."
+        raise RecordingError(f"{what} cannot be {verb}ed{reason}. {how}" if advice else what)
 
     def close(self) -> None:
         """Adds the last steps to the record, and what is missing in it to its complaints."""

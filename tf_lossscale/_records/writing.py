@@ -72,7 +72,7 @@ class RecordFile:
     through `guard`. `complaints` are what is missing or doubtful in the record, a sentence each.
     """
 
-    verb = "record"
+    verb, option = "record", "recording"  # in messages
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class RecordFile:
 class StepTally(RecordFile):
     """Counts steps as a record does, and writes no file: for `run --monitor`."""
 
-    verb = "count"
+    verb, option = "count", "--monitor"
 
     def __init__(self, may_be_empty: bool = False) -> None:
         super().__init__(Destination(os.devnull), lazy=may_be_empty)  # which is not opened

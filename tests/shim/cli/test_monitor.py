@@ -98,6 +98,30 @@ def test_each_process_that_makes_steps_prints_its_own(tmp_path):
     assert found[2] == SUMMARY
 
 
+REFUSED = """
+import tensorflow.compat.v1 as tf
+import tf_lossscale as tfls
+
+tf.disable_eager_execution()
+namespace = tfls.compat.v1.mixed_precision
+weight = tf.get_variable("weight", initializer=1.0, use_resource=True)
+optimizer = namespace.MixedPrecisionLossScaleOptimizer(
+    tf.train.GradientDescentOptimizer(0.5), namespace.DynamicLossScale()
+)
+tf.xla.experimental.compile(lambda: optimizer.apply_gradients([(tf.constant(1.0), weight)]))
+"""
+
+
+def test_what_cannot_be_counted_is_refused():
+    done = run("--monitor", "-c", REFUSED)
+    assert done.returncode == 1
+    words = (
+        "cannot be counted. Run the program without --monitor, or count it with jit_compile=False"
+    )
+    assert words in done.stderr
+    assert done.stderr.count("no step was counted") == 0
+
+
 @pytest.mark.parametrize("code", ["print(1)", "import tensorflow"])
 def test_a_script_without_steps(code):
     done = run("--monitor", "-c", code)

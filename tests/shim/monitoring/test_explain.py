@@ -66,7 +66,8 @@ class Training:
                 callbacks=[callback],
             )
         self.monitor = monitor
-        return [str(each.message) for each in caught if "in a row were" in str(each.message)]
+        messages = [str(warning.message) for warning in caught]
+        return [message for message in messages if "in a row were" in message]
 
 
 if HAS_IT:

@@ -441,7 +441,8 @@ class Mixed:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.model.fit(x, y, verbose=0, callbacks=[callback])
-        messages = [str(each.message) for each in caught if each.category is RuntimeWarning]
+        warned = [warning for warning in caught if warning.category is RuntimeWarning]
+        messages = [str(warning.message) for warning in warned]
         return [message for message in messages if "loss" in message]
 
 
