@@ -40,7 +40,10 @@ model.save("model.keras")
 
 ENDINGS = {
     ("docs/drop-in.md", 0): "tf_lossscale.uninstall()",
-    ("docs/accumulate.md", 0): "assert (float(weight), float(optimizer.loss_scale)) == (0.0, 2.0**14)",
+    (
+        "docs/accumulate.md",
+        0,
+    ): "assert (float(weight), float(optimizer.loss_scale)) == (0.0, 2.0**14)",
     ("docs/accumulate.md", 1): "assert int(model.optimizer.iterations) == 2",
     ("docs/accumulate.md", 2): "assert steps == 2",
     ("docs/is-it-scaled.md", 0): "assert float(plain[1][0]) == 0.0 < float(unscaled[1][0])\n"

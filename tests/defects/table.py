@@ -126,8 +126,8 @@ SHIM = r"""
     # shim/monitoring/test_monitor.py
     - if every < 1:
     + if every < -9:
-    - self._at_minimum and reading.scale <= advice.MINIMUM
-    + self._at_minimum and reading.scale < advice.MINIMUM
+    - minimum is not None and reading.scale <= minimum
+    + minimum is not None and reading.scale < minimum
 
     # shim/monitoring/test_layers.py
     - is_around = list(layers) == list(self._layers[: len(layers)])

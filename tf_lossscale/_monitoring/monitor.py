@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
 from tf_lossscale._monitoring.reporting import MonitorHook, Warner, advice_on, make_callback
-from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, has_minimum
+from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, smallest_scale
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_session
 
@@ -60,8 +60,8 @@ class Monitor:
       optimizer: a loss-scale optimizer of this package whose loss scale can skip steps.
       every: number of steps after which `after_step`, the callback and the hook read the counts.
       warn_after_skips: number of skipped steps in a row from which a reading warns; None for never.
-      warn_at_minimum: whether a reading warns when the loss scale is at its minimum, 1, after
-        skipped steps.
+      warn_at_minimum: whether a reading warns when the loss scale is at its minimum, 1 by
+        default, after skipped steps.
 
     Raises:
       TypeError: `optimizer` is of TensorFlow's or Keras's own class, or does not scale the loss.
@@ -89,7 +89,8 @@ class Monitor:
             watch(optimizer, counter)
         self._optimizer = optimizer
         self._counter = counter
-        self._warner = Warner(warn_after_skips, warn_at_minimum and has_minimum(optimizer))
+        self._minimum = smallest_scale(optimizer)
+        self._warner = Warner(warn_after_skips, self._minimum if warn_at_minimum else None)
         self._every = every
         self._calls = 0
         self._last: Optional[Reading] = None
@@ -143,7 +144,7 @@ class Monitor:
         2^100. Otherwise, it is empty.
         """
         reading = self._read()
-        return advice_on(reading, has_minimum(self._optimizer), self._counter.scales_loss)
+        return advice_on(reading, self._minimum, self._counter.scales_loss)
 
     def after_step(self, session: Optional[Any] = None) -> Optional[StepCounts]:
         """Reads the counts in every `every`-th call, for training loops of your own.

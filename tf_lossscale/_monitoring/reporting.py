@@ -21,9 +21,9 @@ _Read = Callable[..., Optional[Reading]]  # of a Session, if one is passed; None
 class Warner:
     """Warns once for each series of skipped steps, and once each time the scale is at an end."""
 
-    def __init__(self, after_skips: Optional[int], at_minimum: bool) -> None:
+    def __init__(self, after_skips: Optional[int], minimum: Optional[float]) -> None:
         self._after_skips = after_skips
-        self._at_minimum = at_minimum
+        self._minimum = minimum
         self._last = Reading(0, 0, 0, 0, None, None, 0, 0, advice.MINIMUM)
 
     def see(self, reading: Reading) -> None:
@@ -56,7 +56,7 @@ class Warner:
         )
 
     def _is_at_minimum(self, reading: Reading) -> bool:
-        return self._at_minimum and reading.scale <= advice.MINIMUM and reading.skipped > 0
+        return _is_at(self._minimum, reading)
 
     def _of_no_effect(self, reading: Reading) -> str:
         has_grown = self._last.scale <= advice.WITHOUT_EFFECT < reading.scale
@@ -88,11 +88,17 @@ def _as_sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def advice_on(reading: Reading, has_minimum: bool, scales_loss: bool) -> str:
+def _is_at(minimum: Optional[float], reading: Reading) -> bool:
+    return minimum is not None and reading.scale <= minimum and reading.skipped > 0
+
+
+def advice_on(reading: Reading, minimum: Optional[float], scales_loss: bool) -> str:
     """Returns one line on what to look at next; nothing if there is no reason to."""
-    is_at_minimum = has_minimum and reading.scale <= advice.MINIMUM and reading.skipped > 0
+    is_at_minimum = _is_at(minimum, reading)
     if reading.in_a_row or is_at_minimum:
-        start = f"{advice.of_minimum(reading.scale)}: " if is_at_minimum else ""
+        start = (
+            f"the loss scale is stuck at its minimum, {reading.scale:g}: " if is_at_minimum else ""
+        )
         if reading.bad is None:
             return f"{start}the inner optimizer made finite gradients infinite or NaN"
         return start + _of_gradients(reading)

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
-from tf_lossscale._core.minimum import MINIMUM, minimum_of
+from tf_lossscale._core.minimum import minimum_of
 from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._core.unscaled import source_of
@@ -90,15 +90,15 @@ def name_of(optimizer: Any) -> str:
         return type(optimizer).__name__
 
 
-def has_minimum(optimizer: Any) -> bool:
-    """Returns whether the loss scale shrinks down to 1 and not below."""
+def smallest_scale(optimizer: Any) -> Optional[float]:
+    """Returns the value down to which the loss scale shrinks; None if that is unknown."""
     scale = getattr(optimizer, "_loss_scale_manager", None) or optimizer._loss_scale
-    if minimum_of(scale) != MINIMUM:
-        return False
     if isinstance(optimizer, LossScaleOptimizer):
-        return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
-    is_keras = isinstance(optimizer, LossScaleWrapper)  # a fixed one is refused by `check`
-    return is_keras or isinstance(optimizer._loss_scale, DynamicLossScale)
+        is_known = isinstance(scale, ExponentialUpdateLossScaleManager)
+    else:  # a fixed one is refused by `check`
+        is_keras = isinstance(optimizer, LossScaleWrapper)
+        is_known = is_keras or isinstance(scale, DynamicLossScale)
+    return minimum_of(scale) if is_known else None
 
 
 _SCOPE = "tf_lossscale_monitor/"

@@ -6,7 +6,7 @@ from typing import Optional
 WITHOUT_EFFECT = 2.0**100
 """A loss scale that no scaled gradient of float16 survives."""
 MINIMUM = 1.0
-"""The smallest dynamic loss scale, except in Keras 3's own class."""
+"""The smallest dynamic loss scale, except in Keras 3's own class and where programs lower it."""
 
 FORWARD_PASS = (
     "look at the forward pass: tfls.monitoring.find_nonfinite_layer(model, inputs) names the Keras "
@@ -54,9 +54,9 @@ def of_gradients(
     )
 
 
-def of_minimum(scale: float) -> str:
-    """Returns what it means that the loss scale is at its minimum, or below it."""
-    where = f"stuck at its minimum, {scale:g}" if scale >= MINIMUM else f"down to {scale:g}"
+def of_minimum(scale: float, minimum: float = MINIMUM) -> str:
+    """Returns what to say of a loss scale that is at its minimum, or below the usual one."""
+    where = f"stuck at its minimum, {scale:g}" if scale >= minimum else f"down to {scale:g}"
     return f"the loss scale is {where}"
 
 

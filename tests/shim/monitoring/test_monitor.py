@@ -165,6 +165,22 @@ def test_what_the_advice_says_of_the_scale():
     assert advice.startswith("the loss scale has grown to 2^102 without a skipped step")
 
 
+def test_a_minimum_that_the_program_has_lowered():
+    inner = KIND.optimizers.SGD(0.1)
+    cls = tfls.keras.mixed_precision.LossScaleOptimizer
+    optimizer = cls(inner, initial_scale=1.0, minimum_scale=0.25)
+    weight = recorded.make_variable(KIND, np.ones([1], "float32"), "weight")
+    monitor = tfls.monitoring.Monitor(optimizer)
+    if hasattr(optimizer, "build"):
+        optimizer.build([weight])
+    optimizer.apply_gradients([(tf.constant([INF]), weight)])
+    assert monitor.advice.startswith("look at the backward pass of ")  # the scale is 0.5
+    optimizer.apply_gradients([(tf.constant([INF]), weight)])
+    with pytest.warns(RuntimeWarning, match="is at its minimum, 0.25, after 2 of 2 steps"):
+        advice = monitor.advice
+    assert advice.startswith("the loss scale is stuck at its minimum, 0.25: look at the backward")
+
+
 FAMILIES = [(family, "graph") for family in watched.TF1_FAMILIES]
 for family_of_any in [*watched.TF1_FAMILIES, *watched.KERAS_KINDS]:
     FAMILIES += [(family_of_any, mode) for mode in ("eager", "function")]
