@@ -10,7 +10,7 @@ import json
 import os
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._compare.comparing import compare, equal_conditions
+from tf_lossscale._compare.comparing import compare, equal_conditions, in_order_of
 from tf_lossscale._compare.judgements import Comparison, Verdict
 from tf_lossscale._compare.runs import Again, Conditions
 from tf_lossscale._records.format import (
@@ -106,11 +106,12 @@ def compared(old: Program, new: Program, again: Sequence[Program] = ()) -> Compa
     """Returns the comparison of the optimizer that differs first."""
     are_equal = equal_conditions(old.header, new.header)
     found = []
-    for number, (mine, theirs) in enumerate(zip(old.runs, new.runs)):
+    ordered = [in_order_of(old.runs, other.runs) for other in again]
+    for number, (mine, theirs) in enumerate(zip(old.runs, in_order_of(old.runs, new.runs))):
         count = min(len(mine.steps), len(theirs.steps))
         others = [
-            Again(some_steps(other.runs[number], count), other.header.disturbed.scale != 1.0)
-            for other in again
+            Again(some_steps(runs[number], count), other.header.disturbed.scale != 1.0)
+            for runs, other in zip(ordered, again)
         ]
         runs = [some_steps(run, count) for run in (mine, theirs)]
         found.append(compare(*runs, Conditions(are_equal, others)))
@@ -124,8 +125,12 @@ def correct(key: str, version: str) -> Optional[Program]:
 
 def disturbed(name: str, version: str, numbers: Sequence[int]) -> List[Program]:
     """Returns the disturbed runs of a correct program."""
-    found = collection(f"right-{version}")
-    return [found[f"{name}-none#{number}"] for number in numbers]
+    return disturbed_runs(f"right-{version}", name, numbers)
+
+
+def disturbed_runs(source: str, name: str, numbers: Sequence[int]) -> List[Program]:
+    """Returns the disturbed runs of a program in a collection."""
+    return [collection(source)[f"{name}-none#{number}"] for number in numbers]
 
 
 def correct_pairs() -> List[Tuple[str, str, str]]:
