@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Set
 
 import numpy as np
 
@@ -78,28 +78,46 @@ def _of_operations(gradient: Any) -> Optional[str]:
     Where variables are cast for the computation, the last operation casts their gradient back.
     None if there is anything else between, such as what the program makes of the gradient.
     """
-    found, seen = set(), set()
+    found: Set[str] = set()
     if isinstance(gradient, tf.IndexedSlices):
         gradient = gradient.values
     waiting = operations_of([gradient])
+    seen = set(waiting)
     while waiting:
-        operation = waiting.pop()
-        if operation in seen:
-            continue
-        seen.add(operation)
-        floats = [tensor for tensor in operation.inputs if tensor.dtype.base_dtype in _FLOATS]
-        has_factor = any(tensor.shape.rank == 0 for tensor in floats)
-        if operation.type == "Cast" and floats:
-            found.add(floats[0].dtype.base_dtype.name)
-        elif operation.type in _PASSED and floats:
-            waiting += [tensor.op for tensor in floats]
-        elif operation.type in _WITH_FACTOR and has_factor:
-            waiting += [tensor.op for tensor in floats if tensor.shape.rank != 0]
-        elif any(name in operation.type for name in _COMPUTING):
-            found.add(operation.outputs[0].dtype.base_dtype.name)
-        else:
+        origin = _origin_of(waiting.pop())
+        if origin is None:
             return None
+        if origin.dtype is not None:
+            found.add(origin.dtype)
+        waiting += [operation for operation in origin.before if operation not in seen]
+        seen.update(origin.before)
     return found.pop() if len(found) == 1 else None
+
+
+class _Origin(NamedTuple):
+    """Where the values of an operation come from: it computes them, or those before it do."""
+
+    dtype: Optional[str]
+    before: List[Any]
+
+
+def _origin_of(operation: Any) -> Optional[_Origin]:
+    """Returns the origin of the values of an operation; None if it is not known."""
+    floats = [tensor for tensor in operation.inputs if tensor.dtype.base_dtype in _FLOATS]
+    if operation.type == "Cast" and floats:
+        return _Origin(str(floats[0].dtype.base_dtype.name), [])
+    if operation.type in _PASSED and floats:
+        return _Origin(None, [tensor.op for tensor in floats])
+    larger = [tensor for tensor in floats if tensor.shape.rank != 0]
+    if operation.type in _WITH_FACTOR and len(larger) < len(floats):
+        return _Origin(None, [tensor.op for tensor in larger])
+    if _computes(operation):
+        return _Origin(str(operation.outputs[0].dtype.base_dtype.name), [])
+    return None
+
+
+def _computes(operation: Any) -> bool:
+    return any(name in operation.type for name in _COMPUTING)
 
 
 def _of_values(gradient: Any, scale: float) -> Optional[str]:

@@ -1,7 +1,7 @@
 """The numbers of one step and its loss: on the host in eager mode, as one tensor in a graph."""
 
 import weakref
-from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -136,7 +136,7 @@ def row_of(loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[
     values = [_on_host(loss), float(loss is not None), scale, *counts, _on_host(rate)]
     if step is None:
         return Measured(unpacked([*values, *[_UNKNOWN] * _OF_GRADIENTS]), None)
-    gradients, replicas = _Gradients.of(step), replica_count()
+    gradients = _Gradients.of(step)
     halves = tf.stack(_halves(gradients)).numpy().astype(np.float64)
     factor = scale if step.are_scaled else 1.0  # Keras 3's own class lets it become 0
 
@@ -146,19 +146,27 @@ def row_of(loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[
 
     applied = norms_of(_applied_columns(gradients, step))
     norm = applied[0] if len(set(applied)) == 1 else _UNKNOWN
-    unscaled = norms_of(gradients.of_replicas(gradients.unscaled, replicas))
-    bad, count = _ALL_FINITE, 0
-    for rows in (gradients.unscaled, gradients.tested):
-        flags = [not np.isfinite(halves[row]).all() for row in rows or ()]
-        if any(flags):
-            bad, count = float(flags.index(True)), sum(flags)
-            break
-    several = replicas > 1
-    alone = _UNKNOWN if several or not unscaled else unscaled[0]
-    values += [norm, alone, bad, float(count)]
-    if several:
-        values += unscaled or [_UNKNOWN] * replicas
+    unscaled = norms_of(gradients.of_replicas(gradients.unscaled, replica_count()))
+    alone, of_replicas = _of_replicas(unscaled, _UNKNOWN)
+    values += [norm, alone, *_bad_on_host(gradients, np.isfinite(halves)), *of_replicas]
     return Measured(unpacked(values), norms_of([[position] for position in gradients.first]))
+
+
+def _of_replicas(unscaled: List[Any], unknown: Any) -> Tuple[Any, List[Any]]:
+    """Returns the norm of the only replica, and those of each one if there are several."""
+    replicas = replica_count()
+    if replicas == 1:
+        return unscaled[0] if unscaled else unknown, []
+    return unknown, unscaled or [unknown] * replicas
+
+
+def _bad_on_host(gradients: _Gradients, finite: Any) -> List[float]:
+    """Returns the same as `_bad_of`, as numbers."""
+    for rows in (gradients.unscaled, gradients.tested):
+        flags = [not finite[row].all() for row in rows or ()]
+        if any(flags):
+            return [float(flags.index(True)), float(sum(flags))]
+    return [_ALL_FINITE, 0.0]
 
 
 def _on_host(value: Optional[Any]) -> float:
@@ -177,9 +185,9 @@ def measured(
     scale, *counts = map(_float64, state)
     values = [_float64(0.0 if loss is None else loss), _float64(float(loss is not None))]
     values += [scale, *counts, _float64(rate)]
-    unknown, replicas = _float64(None), replica_count()
+    unknown = _float64(None)
     if step is None:
-        missing = width(replicas) - len(values)
+        missing = width(replica_count()) - len(values)
         return Measured(tf.stack([*values, *[unknown] * missing]), None)
     gradients = _Gradients.of(step)
     halves = tf.cast(tf.stack(_halves(gradients)), tf.float64)
@@ -193,12 +201,9 @@ def measured(
     if len(applied) > 1:
         agree = tf.reduce_all(tf.equal(tf.stack(applied), norm))
         norm = where(agree, norm, unknown)
-    unscaled = norms_of(gradients.of_replicas(gradients.unscaled, replicas))
-    several = replicas > 1
-    alone = unknown if several or not unscaled else unscaled[0]
-    values += [norm, alone, *_bad_of(gradients, tf.math.is_finite(halves))]
-    if several:
-        values += unscaled or [unknown] * replicas
+    unscaled = norms_of(gradients.of_replicas(gradients.unscaled, replica_count()))
+    alone, of_replicas = _of_replicas(unscaled, unknown)
+    values += [norm, alone, *_bad_of(gradients, tf.math.is_finite(halves)), *of_replicas]
     norms = tf.sqrt(2.0 * tf.gather(halves, gradients.first))
     return Measured(tf.stack(values), norms / scale if step.are_scaled else norms)
 

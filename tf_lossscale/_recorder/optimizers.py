@@ -268,9 +268,8 @@ class Steps:
         self.count += 1
         if self._number is None:
             self._number = self._describe(row, step)
-            if step == 0 and norms is not None and max(norms, default=-1.0) >= 0:
-                known = [float(norm) if norm >= 0 else None for norm in norms]
-                self._file.add_norms(self._number, known)
+            if step == 0:
+                self._add_norms(self._number, norms)
         is_certain = self.application_is_known and self._tests_gradients
         if is_certain:
             self._look_for_break(step, row, applied)
@@ -291,6 +290,11 @@ class Steps:
             rate=row.rate,
             replica_norms=row.replica_norms,
         )
+
+    def _add_norms(self, number: int, norms: Optional[Any]) -> None:
+        if norms is not None and max(norms, default=-1.0) >= 0:
+            known = [float(norm) if norm >= 0 else None for norm in norms]
+            self._file.add_norms(number, known)
 
     def _describe(self, first: Row, step: int) -> int:
         found = self._description

@@ -110,18 +110,20 @@ class Recorder(Watcher):
             advice = "with jit_compile=False"
             self.refuse("A step on several replicas that XLA compiles", advice)
         if tf.distribute.has_strategy():
-            strategy = tf.distribute.get_strategy()
-            classes = [each.__name__ for each in type(strategy.extended).__mro__]
-            advice = "on one machine, without a strategy or under a MirroredStrategy"
-            if not any(each in _RECORDED_STRATEGIES for each in classes):
-                self.refuse(f"A step under {type(strategy).__name__}", advice)
-            if has_several_workers(strategy):
-                reason = ", because a process only has the losses of its own replicas"
-                self.refuse("A step on several workers", advice, reason)
+            self._refuse_strategy(tf.distribute.get_strategy())
         if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
             self.refuse(
                 "The graph is finalized: recording must begin before the optimizer makes its step."
             )
+
+    def _refuse_strategy(self, strategy: Any) -> None:
+        classes = {base.__name__ for base in type(strategy.extended).__mro__}
+        advice = "on one machine, without a strategy or under a MirroredStrategy"
+        if classes.isdisjoint(_RECORDED_STRATEGIES):
+            self.refuse(f"A step under {type(strategy).__name__}", advice)
+        if has_several_workers(strategy):
+            reason = ", because a process only has the losses of its own replicas"
+            self.refuse("A step on several workers", advice, reason)
 
     def refuse(self, what: str, advice: str = "", reason: str = "") -> NoReturn:
         """Raises the error; without `advice`, `what` is the whole message."""

@@ -124,11 +124,12 @@ class Ring:
             return 0
         rows, marks = self._rows.value(session), self._marks.value(session)
         lost = max(0, count - _SIZE - position)
+        first_late = count if is_last else count - _LATE  # from there on, steps may be running
         for number in range(position + lost, count):
             row, is_marked = rows[number % _SIZE], bool(marks[number % _SIZE] == number + 1)
-            may_be_running = not is_last and number >= count - _LATE
             is_written = row[-2] == number
-            if may_be_running and not (is_written and (row[-1] >= 0 or is_marked)):
+            is_complete = is_written and (row[-1] >= 0 or is_marked)
+            if not is_complete and number >= first_late:
                 count = number
                 break
             if not is_written:  # overwritten meanwhile, or by two threads at once
@@ -136,12 +137,15 @@ class Ring:
                 continue
             self._on_gap(lost)
             lost = 0
-            norms = None if number else self._norms.value(session)[0] - 1.0
             applied = is_marked if row[-1] < 0 else bool(row[-1])
-            self._on_step(unpacked(row[: self._width]), applied, norms)
+            self._on_step(unpacked(row[: self._width]), applied, self._norms_at(number, session))
         self._on_gap(lost)
         self._positions[key] = count
         return count - position
+
+    def _norms_at(self, number: int, session: Any) -> Optional[Any]:
+        """Returns the norms of the variables, which are kept for the first step only."""
+        return None if number else self._norms.value(session)[0] - 1.0
 
 
 class _Pace:
