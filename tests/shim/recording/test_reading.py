@@ -160,3 +160,20 @@ def test_what_is_written_is_read(tmp_path):
     ]
     assert (read.names, read.computed, read.slots) == (["v", "w"], ["float16", None], "fresh")
     assert (read.norms[0], math.isnan(read.norms[1])) == (0.5, True)
+
+
+def test_optimizers_are_read_in_the_order_of_their_numbers(tmp_path):
+    # One whose first step is skipped is described after another that was built later.
+    destination = Destination(str(tmp_path / "record"))
+    destination.hold()
+    file = RecordFile(destination)
+    first, second = file.reserve(), file.reserve()
+    for number, name in ((second, "second"), (first, "first")):
+        file.add_optimizer(RunHeader(), OptimizerRecord(cls=name), number)
+        file.add_step(number, 0)
+    file.close(has_ended=True)
+    assert [run.cls for run in read_record(str(tmp_path / "record")).optimizers] == [
+        "first",
+        "second",
+    ]
+    assert [summary.cls for summary in file.summaries] == ["first", "second"]

@@ -1,5 +1,8 @@
 """Recording of contrib and v1 optimizers in Sessions: the record is right, the run the same."""
 
+import gc
+import hashlib
+
 import numpy as np
 import pytest
 import replicated
@@ -116,3 +119,18 @@ def test_only_the_originals_are_changed_and_as_before_after_stop(tmp_path):
     assert during[0] != before[0]
     assert during[1] == before[1]
     assert [methods(originals), methods(ours)] == before
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_weights_are_known_although_the_program_does_not_keep_its_optimizer(is_kept, tmp_path):
+    with Recording(tmp_path) as recording, tf.Graph().as_default():
+        optimizer = v1_optimizer(tf1.train.MomentumOptimizer(0.5, 0.9))
+        weight = v1_variable()
+        step = optimizer.minimize(weight * weight)
+        if not is_kept:
+            del optimizer
+            gc.collect()
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+    assert recording.record.initial_weights == hashlib.sha256(np.float32(1.0)).hexdigest()[:16]
