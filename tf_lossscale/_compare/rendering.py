@@ -7,7 +7,7 @@ from tf_lossscale._compare.facts import first_unequal
 from tf_lossscale._compare.judgements import Cause, Comparison, Judgement, Kind, Verdict
 from tf_lossscale._compare.runs import Runs, has_any
 from tf_lossscale._records.format import Setting
-from tf_lossscale._records.summary import Summary, shortened
+from tf_lossscale._records.summary import LONGEST, Summary, shortened
 
 _LISTED = 4
 """Of longer lists, the first so many items are named."""
@@ -22,13 +22,21 @@ def sentence(comparison: Comparison) -> str:
         return shortened(f"The runs cannot be compared: {phrase(first)}.")
     if verdict is Verdict.DIFFERENT:
         return shortened(f"Different: {phrase(first)}{_cause(comparison)}.")
-    whole = _sameness(comparison)
-    states = _states(comparison.runs)
-    if verdict is Verdict.UNDECIDED:
-        text = f"Not shown to be the same: {phrase(first)}."
-        parts = [text, states, f"Apart from that: {whole}" if whole else ""]
-        return shortened(" ".join(filter(None, parts)))
-    return shortened(" ".join(filter(None, [whole, states])))
+    # What a shorter one leaves out is in the evidence.
+    lengths = (_of_agreement(comparison, is_short) for is_short in (False, True))
+    fitting = (text for text in lengths if len(text) <= LONGEST)
+    return next(fitting, None) or shortened(_of_agreement(comparison, is_short=True))
+
+
+def _of_agreement(comparison: Comparison, is_short: bool) -> str:
+    """Returns in what runs agree, and what keeps them from being called the same."""
+    states = _states(comparison.runs, is_short)
+    if comparison.verdict is not Verdict.UNDECIDED:
+        return " ".join(filter(None, [_sameness(comparison), states]))
+    whole = _sameness(comparison, is_short)
+    parts = [f"Not shown to be the same: {phrase(comparison.first)}.", states]
+    parts.append(f"Apart from that: {whole}" if whole else "")
+    return " ".join(filter(None, parts))
 
 
 def advice(comparison: Comparison) -> str:
@@ -100,22 +108,22 @@ def _json(value: Any) -> Any:
     return str(value) if is_infinite else value
 
 
-def _sameness(comparison: Comparison) -> str:
-    """Returns in what the runs are the same, if they are."""
+def _sameness(comparison: Comparison, is_short: bool = False) -> str:
+    """Returns in what the runs are the same, if they are; a short text has no measure of it."""
     found = {judgement.kind: judgement for judgement in comparison.judgements}
     count = len(comparison.runs.steps)
     if Kind.BITS in found:
         return f"Same: {count} steps, bit-identical."
     if Kind.WITHIN not in found:
         return ""
-    within = f"{_within(found[Kind.WITHIN].evidence)} would show"
+    within = "" if is_short else f" {_within(found[Kind.WITHIN].evidence)} would show."
     step = found[Kind.WITHIN].step
     if step is not None:
         return (
             f"Alike: {count} steps; from step {step} on one run skips steps that the other does "
-            f"not. {within}."
+            f"not.{within}"
         )
-    return f"Same: {count} steps, the same steps skipped. {within}."
+    return f"Same: {count} steps, the same steps skipped.{within}"
 
 
 def _within(values: Dict[str, Any]) -> str:
@@ -130,32 +138,38 @@ def _until(values: Dict[str, Any]) -> str:
     return f" in the first {values['until']} steps" if values["until"] < values["steps"] else ""
 
 
-def _states(runs: Optional[Runs]) -> str:
-    """Returns what is not right in both runs, although they agree in it."""
+def _states(runs: Optional[Runs], is_short: bool = False) -> str:
+    """Returns what is not right in both runs, although they agree in it.
+
+    A short text says neither where, nor which variable it is.
+    """
     if runs is None:
         return ""
     old, new = (Summary.of(run) for _, run in runs.both)
-    parts = []
-    for name, words in (
-        ("skipped", "skipped"),
-        ("applied_not_finite", "applied though not finite"),
-        ("undecided", "not finite"),
-    ):
-        series = getattr(new, name)
-        if series.count:
-            same = getattr(old, name).count == series.count
-            who = "both runs" if same else f"the new run (old: {getattr(old, name).count})"
-            place = series.place(new.last_step)
-            verb = "is" if series.count == 1 else "are"
-            parts.append(f"in {who}, {_of(series.count, new.steps)} {verb} {words}, {place}")
+    parts = list(_counts(old, new, is_short))
     if not parts:
         return ""
-    if new.first_bad is not None:
+    if new.first_bad is not None and not is_short:
         parts[-1] += f", first in {new.name(new.first_bad)}"
     if new.scale is not None and new.scale <= 1 and new.skipped.count:
         parts.append(f"the loss scale is {new.scale:g} at the end")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _counts(old: Summary, new: Summary, is_short: bool) -> Iterator[str]:
+    """Yields how many steps of the new run are not right, in each way."""
+    for name, words in (
+        ("skipped", "skipped"),
+        ("applied_not_finite", "applied though not finite"),
+        ("undecided", "not finite"),
+    ):
+        series, before = getattr(new, name), getattr(old, name).count
+        if series.count:
+            who = "both runs" if before == series.count else f"the new run (old: {before})"
+            verb = "is" if series.count == 1 else "are"
+            where = "" if is_short else f", {series.place(new.last_step)}"
+            yield f"in {who}, {_of(series.count, new.steps)} {verb} {words}{where}"
 
 
 def _of(count: int, steps: int) -> str:

@@ -132,3 +132,4 @@ def test_no_line_is_long():
     for result in (*correct(ALL).values(), *wrong(ALL).values()):
         lines = [rendering.sentence(result), *rendering.evidence(result)]
         assert max(map(len, lines)) <= 300
+        assert not any(line.endswith("...") for line in lines)  # said shortly, and not cut off
