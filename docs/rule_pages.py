@@ -109,7 +109,8 @@ def _example_lines(example: Example) -> Iterator[str]:
 def _escaped(message: str) -> str:
     """A message as Markdown shows it: marks count in it only between backticks."""
     parts = message.split("`")
-    parts[::2] = [re.sub(r"([*_<>\[\]])", r"\\\1", part) for part in parts[::2]]
+    mark = re.compile(r"[*<>\[\]]|(?<!\w)_|_(?!\w)")
+    parts[::2] = [mark.sub(r"\\\g<0>", part) for part in parts[::2]]
     return "`".join(parts)
 
 

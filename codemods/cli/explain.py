@@ -11,7 +11,7 @@ from ..model import Finding, Safety, Target
 from ..rules.codes import Code, codes
 from ..rules.rule import Example, Rule
 
-__all__ = ["Group", "explained", "findings_of", "grouped", "listed", "options_of"]
+__all__ = ["Group", "codes_of", "explained", "findings_of", "grouped", "listed", "options_of"]
 
 
 class Group(NamedTuple):
@@ -42,20 +42,23 @@ def findings_of(example: Example) -> tuple[Finding, ...]:
     return transform(example.before.encode(), example.options).findings
 
 
+def codes_of(example: Example) -> set[str]:
+    """The codes of the findings about an example."""
+    return {finding.code for finding in findings_of(example)}
+
+
 def grouped(rule: Rule, code: str = "") -> list[Group]:
     """The examples of a rule: rewritten, only reported, and neither.
 
-    With a code, those that have a finding of it, and those without any finding.
+    Those with a finding of `code` come first.
     """
     rewritten: list[Example] = []
     reported: list[Example] = []
     left: list[Example] = []
-    for example in rule.examples:
-        findings = findings_of(example)
-        if findings and code and code not in [finding.code for finding in findings]:
-            continue
+    for example in sorted(rule.examples, key=lambda one: code not in codes_of(one)):
         is_rewritten = example.after is not None
-        (rewritten if is_rewritten else reported if findings else left).append(example)
+        is_reported = bool(findings_of(example))
+        (rewritten if is_rewritten else reported if is_reported else left).append(example)
     groups = [
         Group("Before and after", rewritten),
         Group("Reported, and not rewritten", reported),

@@ -129,9 +129,7 @@ def expressions_behind(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]
     seen = set(pending)
     while pending:
         scope, name = pending.pop()
-        for target, value in _values(program, scope, name):
-            parts = [value, *_conditions_around(program, target, value)]
-            found += [part for part in parts if part is not None]
+        found += [part for part in _parts(program, scope, name) if part is not None]
         new = _names_read(program, scope, name) - seen
         seen |= new
         pending += new
@@ -172,9 +170,9 @@ def _direct(program: Program, node: cst.CSTNode) -> _Direct:
     keys: set[_Key] = set()
     for part in walk(node):
         if isinstance(part, cst.Call) and _asks(program, part):
-            return _Direct(True, frozenset(), frozenset())
+            return _CERTAIN
         if isinstance(part, cst.SimpleString) and string_of(part) in _CLASS_NAMES:
-            return _Direct(True, frozenset(), frozenset())
+            return _CERTAIN
         if isinstance(part, (cst.Name, cst.Attribute)):
             direct = _direct_of_name(program, part)
             if direct.is_certain:
@@ -184,6 +182,7 @@ def _direct(program: Program, node: cst.CSTNode) -> _Direct:
     return _Direct(False, frozenset(names), frozenset(keys))
 
 
+_CERTAIN = _Direct(True, frozenset(), frozenset())
 _NOTHING = _Direct(False, frozenset(), frozenset())
 
 
@@ -191,7 +190,7 @@ def _direct_of_name(program: Program, node: cst.Name | cst.Attribute) -> _Direct
     """What a name or an attribute leads to: the version, a name of the file, or of another one."""
     paths = program.paths_of(node)
     if any(root and _VERSION.search(root.rest) for root in map(root_of, paths)):
-        return _Direct(True, frozenset(), frozenset())
+        return _CERTAIN
     if paths and all(map(_is_known, paths)):
         return _NOTHING  # another part of TensorFlow, such as a module imported as `tf2`, or ours
     if paths:
@@ -209,7 +208,7 @@ def _direct_of_attribute(program: Program, node: cst.Attribute) -> _Direct:
     """An attribute of an object: in one file, most names of attributes have one meaning."""
     name = node.attr.value
     if name == "__version__" and "tensorflow" in program.code(node.value):
-        return _Direct(True, frozenset(), frozenset())  # of `sys.modules["tensorflow"]`
+        return _CERTAIN  # of `sys.modules["tensorflow"]`
     return _Direct(False, frozenset([f".{name}"]), frozenset([(None, name)]))
 
 
@@ -227,19 +226,23 @@ def _direct_of_key(program: Program, key: _Key) -> _Direct:
     scope, name = key
     names: set[str] = set()
     keys: set[_Key] = set()
-    for target, value in _values(program, scope, name):
-        for part in [value, *_conditions_around(program, target, value)]:
-            if part is None:
-                return _Direct(True, frozenset(), frozenset())
-            direct = program.cached(_direct, part)
-            if direct.is_certain:
-                return direct
-            names |= direct.names
-            keys |= direct.keys
+    for part in _parts(program, scope, name):
+        direct = program.cached(_direct, part) if part is not None else _CERTAIN
+        if direct.is_certain:
+            return direct
+        names |= direct.names
+        keys |= direct.keys
     if isinstance(scope, Scope):
         imports = (one.path for one in scope.bindings[name] if one.kind == "import")
         names.update(path for path in imports if not _is_known(path))
     return _Direct(False, frozenset(names), frozenset(keys))
+
+
+def _parts(program: Program, scope: object, name: str) -> Iterator[Optional[cst.CSTNode]]:
+    """The values of a name, and what decides whether it is bound to them."""
+    for target, value in _values(program, scope, name):
+        yield value
+        yield from _conditions_around(program, target, value)
 
 
 _Bound = tuple[cst.CSTNode, cst.CSTNode]

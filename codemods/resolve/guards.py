@@ -178,13 +178,19 @@ class _Guards:
         pending = [place.node]
         seen = {one.root or one.node for one in program.places()}
         for uses in itertools.chain.from_iterable(_uses(program, node) for node in pending):
-            names = [use for use in uses if isinstance(use, cst.Name)]  # attributes: of any object
-            for use in filter(lambda one: one not in seen, uses):
-                seen.add(use)
-                pending.append(use)
-                for guard in self.around(use):
-                    if not any(_is_within(program, name, guard.others) for name in names):
-                        yield guard._replace(kind=BranchKind.USED)
+            new = [use for use in uses if use not in seen]
+            seen.update(new)
+            pending.extend(new)
+            yield from self._of_new_uses(new, uses)
+
+    def _of_new_uses(
+        self, new: Sequence[cst.CSTNode], uses: Sequence[cst.CSTNode]
+    ) -> Iterator[Branch]:
+        """The guards around uses, but for those of which another branch has one, too."""
+        names = [use for use in uses if isinstance(use, cst.Name)]  # attributes: of any object
+        for guard in itertools.chain.from_iterable(map(self.around, new)):
+            if not any(_is_within(self._program, name, guard.others) for name in names):
+                yield guard._replace(kind=BranchKind.USED)
 
     def _decided(
         self, above: cst.CSTNode, below: cst.CSTNode, deciding: Sequence[cst.CSTNode]

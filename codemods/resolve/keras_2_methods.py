@@ -140,16 +140,22 @@ def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
         return True
     below: cst.CSTNode = attribute
     for above in program.ancestors(attribute):
-        if isinstance(above, (cst.If, cst.IfExp)) and below is not above.test:
-            test = program.code(above.test)
-            if any(name in test for name in (*SCALING, _SCALE)):
-                return True
-            if below is above.body and _tests_class(program, above.test):
-                return True
+        is_branch = isinstance(above, (cst.If, cst.IfExp)) and below is not above.test
+        if is_branch and _decides_about_method(program, above, below):
+            return True
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
             return False
         below = above
     return False
+
+
+def _decides_about_method(program: Program, above: cst.CSTNode, branch: cst.CSTNode) -> bool:
+    """Whether a condition tests for the method, or is a class test for a branch."""
+    assert isinstance(above, (cst.If, cst.IfExp))
+    test = program.code(above.test)
+    if any(name in test for name in (*SCALING, _SCALE)):
+        return True
+    return branch is above.body and _tests_class(program, above.test)
 
 
 def _tests_class(program: Program, test: cst.BaseExpression) -> bool:

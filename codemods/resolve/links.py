@@ -217,12 +217,19 @@ def _applies_by_model(nodes: list[ast.AST], attributes: list[ast.Attribute]) -> 
     is_direct = any(
         isinstance(node.value, ast.Attribute) and node.value.attr == "optimizer" for node in steps
     )
-    # `optimizer = self.optimizer` before the step.
-    named = {
-        target.id
-        for node in nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute)
+    if is_direct:
+        return True
+    named = _names_of_model_optimizer(nodes)
+    return any(_chain(node.value) == (name, []) for node in steps for name in named)
+
+
+def _names_of_model_optimizer(nodes: list[ast.AST]) -> set[str]:
+    """The names that `optimizer = self.optimizer` before a step binds."""
+    assigns = [node for node in nodes if isinstance(node, ast.Assign)]
+    targets = [
+        target
+        for node in assigns
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "optimizer"
         for target in node.targets
-        if isinstance(target, ast.Name) and node.value.attr == "optimizer"
-    }
-    return is_direct or any(_chain(node.value) == (name, []) for node in steps for name in named)
+    ]
+    return {target.id for target in targets if isinstance(target, ast.Name)}

@@ -9,7 +9,7 @@ from typing import Optional
 
 import libcst as cst
 
-from .legacy_symbols import root_of
+from .legacy_symbols import Root, root_of
 from .scopes import Binding, Scope
 
 __all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "attribute_path", "is_path"]
@@ -112,9 +112,22 @@ def attribute_path(path: str, target: str) -> Optional[str]:
     if root is None or wanted is None or not target.startswith("tensorflow."):
         return None
     rest = root.rest if root.name not in _KERAS else f"keras.{root.rest}".rstrip(".")
+    if _is_below_root(root, wanted):
+        return _below(rest, wanted.rest)
+    compat = wanted.name if wanted.name != "tf" else "v2"
+    return None if rest else f"compat.{compat}.{wanted.rest}"
+
+
+def _is_below_root(root: Root, wanted: Root) -> bool:
+    """Whether the TensorFlow namespace of `root` has what `wanted` names."""
+    if wanted.name == root.name:
+        return True
     is_in_both = root.name == "v1" and wanted.rest in _IN_BOTH
-    if wanted.name == root.name or (wanted.name == "tf" and (root.name != "v1" or is_in_both)):
-        if f".{wanted.rest}".startswith(f".{rest}." if rest else "."):
-            return wanted.rest[len(rest) + 1 if rest else 0 :]
-        return None
-    return None if rest else f"compat.{wanted.name if wanted.name != 'tf' else 'v2'}.{wanted.rest}"
+    return wanted.name == "tf" and (root.name != "v1" or is_in_both)
+
+
+def _below(module: str, path: str) -> Optional[str]:
+    """The rest of `path` below `module`, which may be empty; None if it is not below."""
+    if not module:
+        return path
+    return path[len(module) + 1 :] if path.startswith(f"{module}.") else None

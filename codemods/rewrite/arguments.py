@@ -63,13 +63,19 @@ def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
         value = constant(node.expression)
         return (-value[0],) if value and isinstance(value[0], (int, float)) else None
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power):
-        base, exponent = constant(node.left), constant(node.right)
-        if base in ((2,), (2.0,)) and exponent and isinstance(exponent[0], (int, float)):
-            return (base[0] ** exponent[0],) if 0 <= exponent[0] < _MOST_BITS else None
-        return None
+    if isinstance(node, cst.BinaryOperation):
+        return _power_of_two(node)
     text = string_of(node) if node is not None else None
     return None if text is None else (text,)
+
+
+def _power_of_two(node: cst.BinaryOperation) -> Optional[tuple[Constant]]:
+    if not isinstance(node.operator, cst.Power):
+        return None
+    base, exponent = constant(node.left), constant(node.right)
+    if base not in ((2,), (2.0,)) or exponent is None or not isinstance(exponent[0], (int, float)):
+        return None
+    return (base[0] ** exponent[0],) if 0 <= exponent[0] < _MOST_BITS else None
 
 
 def has_loss_scale(call: cst.Call) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Optional
 
 import libcst as cst
@@ -74,19 +76,28 @@ def closed_up(block: cst.CSTNode) -> object:
     above: list[cst.EmptyLine] = []
     for statement in block.body:
         if isinstance(statement, cst.SimpleStatementLine) and not statement.body:
-            is_commented = any(empty.comment for empty in statement.leading_lines)
-            above += statement.leading_lines if is_commented else ()
+            above += _comments_above(statement)
             continue
         leading = [*above, *getattr(statement, "leading_lines", ())]
-        if not body and statement is not block.body[0] and isinstance(block, cst.Module):
-            while leading and not leading[0].comment and not block.header:
-                del leading[0]  # the first line of a file
+        is_first = not body and statement is not block.body[0]
+        if is_first and isinstance(block, cst.Module) and not block.header:
+            leading = list(itertools.dropwhile(_is_empty, leading))
         body.append(statement.with_changes(leading_lines=leading))
         above = []
     if not body and isinstance(block, cst.IndentedBlock):
         last = block.body[-1]
         body, above = [last.with_changes(body=[cst.Pass()], leading_lines=above)], []
     return block.with_changes(body=body, footer=[*above, *block.footer])
+
+
+def _comments_above(statement: cst.SimpleStatementLine) -> Sequence[cst.EmptyLine]:
+    """The lines above a statement, if one of them has a comment."""
+    lines = statement.leading_lines
+    return lines if any(line.comment for line in lines) else ()
+
+
+def _is_empty(line: cst.EmptyLine) -> bool:
+    return line.comment is None
 
 
 def without_statement(program: Program, binding: Binding) -> Optional[Edits]:

@@ -95,17 +95,22 @@ class ImportEdits:
     def drop_dotted(self, variable: Variable, stay: set[str], go: set[str]) -> None:
         """Removes `import tensorflow.contrib...` if only uses that go needed it."""
         owner, name = variable
-        aliases = [one.node for one in owner.bindings[name]]
+        aliases = [binding.node for binding in owner.bindings[name]]
         for alias in aliases:
-            if not isinstance(alias, cst.ImportAlias) or not isinstance(alias.name, cst.Attribute):
+            path = self._legacy_module(alias)
+            if not path or not _is_below(go, path) or _is_below(stay, path):
                 continue
-            path = dotted(alias.name)
-            is_plain = alias.asname is None and isinstance(self.program.parents[alias], cst.Import)
-            if not is_plain or not _is_legacy(path):
-                continue
-            if _is_below(go, path) and not _is_below(stay, path):
-                others = [one for one in aliases if one not in self._changes and one is not alias]
-                self._changes[alias] = Change() if others else Change(name, name)
+            assert isinstance(alias, cst.ImportAlias)
+            others = [one for one in aliases if one not in self._changes and one is not alias]
+            self._changes[alias] = Change() if others else Change(name, name)
+
+    def _legacy_module(self, alias: cst.CSTNode) -> str:
+        """The module of `import tensorflow.contrib...` without a name of its own; empty if none."""
+        if not isinstance(alias, cst.ImportAlias) or not isinstance(alias.name, cst.Attribute):
+            return ""
+        path = dotted(alias.name)
+        is_plain = alias.asname is None and isinstance(self.program.parents[alias], cst.Import)
+        return path if is_plain and _is_legacy(path) else ""
 
     def name_for(self, target: str, use: Place, variable: Variable) -> str:
         """An expression for `target` at a place; may add an import next to that of `variable`."""

@@ -131,54 +131,57 @@ class _Speller:
 
     def _spell(self, variable: Variable) -> None:
         """Rewrites the uses of a name, and what binds it where that is right for most of them."""
-        owner, name = variable
         uses = self._uses(variable)
         path = self._new_path(variable, uses)
-        local = name
-        if path is not None:
-            for binding in owner.bindings[name]:
-                place = self._place_of(binding)
-                if place is not None and place.root is not None:
-                    self.targets[place] = path
-            if _has_import(variable):
-                local = self.imports.retarget(variable, path, [use.name for use in uses])
+        local = variable[1] if path is None else self._rebind(variable, path, uses)
         for use in uses:
-            if use.is_removed:
-                self._lose(variable, use.name)
-            elif use.place is not None and use.target is not None:
-                if path is not None and use.base == path:
-                    self._replace(use.place.node, local + use.target[len(path) :])
-                else:
-                    self._write(variable, use.name, use.place, use.target, path is None)
+            self._spell_use(variable, use, path, local)
         stays = any(use.target is None and not use.is_removed for use in uses)
         if path is None and (stays or not uses):
             self._retarget_each(variable)
 
+    def _rebind(self, variable: Variable, path: str, uses: Sequence[_Use]) -> str:
+        """Gives a name the meaning `path` where it is bound; returns what it is called then."""
+        for binding in _bindings(variable):
+            place = self._place_of(binding)
+            if place is not None and place.root is not None:
+                self.targets[place] = path
+        if not _has_import(variable):
+            return variable[1]
+        return self.imports.retarget(variable, path, [use.name for use in uses])
+
+    def _spell_use(self, variable: Variable, use: _Use, path: Optional[str], local: str) -> None:
+        """Rewrites one use of a name, which then means `path` and is called `local`."""
+        if use.is_removed:
+            self._lose(variable, use.name)
+        elif use.place is None or use.target is None:
+            return
+        elif path is not None and use.base == path:
+            self._replace(use.place.node, local + use.target[len(path) :])
+        else:
+            self._write(variable, use.name, use.place, use.target, path is None)
+
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
         """The path that is right for most uses if the variable means that; None if it must stay."""
-        # `except ImportError: name = None` is no other meaning.
-        values = ((one, getattr(one.value, "value", "")) for one in _bindings(variable))
-        bindings = [one for one, value in values if value != "None"]
+        bindings = _bindings_to_values(variable)
         places = [self._place_of(one) for one in bindings]
-        own = {self.targets.get(place) if place is not None else None for place in places}
+        own_path = self._common_target(places)
         if not _has_import(variable):
             if any(isinstance(place, Reference) for place in places):
-                return own.pop() if len(own) == 1 else None
+                return own_path
         elif not all(map(self._may_retarget, bindings)):
             return None
         left = [use for use in uses if not use.is_removed]
-        if left and any(use.target is None for use in left):
-            return own.pop() if len(own) == 1 else None  # these uses stay as they are
-        paths = Counter(use.base for use in left) if uses else Counter(own)
-        if not paths or None in paths or (not uses and len(own) > 1):
-            return None
-        if _KERAS_OF_SHIM in paths:
-            return None
-        path = max(paths, key=lambda one: (paths[one], one is not None and not is_of_shim(one)))
-        root = root_of(path) if path is not None else None
-        if (root is not None and not root.rest) or path in [one.path for one in bindings]:
-            return None
-        return path
+        if any(use.target is None for use in left):
+            return own_path  # these uses stay as they are
+        if not uses:
+            return _new_module([own_path], bindings)
+        return _new_module([use.base for use in left], bindings)
+
+    def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
+        """The new path that all places have; None if they differ, or if one has none."""
+        paths = {self.targets.get(place) if place is not None else None for place in places}
+        return next(iter(paths)) if len(paths) == 1 else None
 
     def _may_retarget(self, binding: Binding) -> bool:
         """Whether a binding is an import that can change without taking other symbols away."""
@@ -290,6 +293,24 @@ class _Speller:
             return new if new is base else new.with_changes(lpar=old.lpar, rpar=old.rpar)
 
         self.found.setdefault(node, []).append(edit)
+
+
+def _bindings_to_values(variable: Variable) -> list[Binding]:
+    """The bindings of a name; `except ImportError: name = None` is no other meaning."""
+    values = ((one, getattr(one.value, "value", "")) for one in _bindings(variable))
+    return [binding for binding, value in values if value != "None"]
+
+
+def _new_module(paths: Sequence[Optional[str]], bindings: Sequence[Binding]) -> Optional[str]:
+    """The path that most uses need, if the bindings do not have it and it can have a name."""
+    counts = Counter(paths)
+    if not counts or None in counts or _KERAS_OF_SHIM in counts:
+        return None
+    path = max(counts, key=lambda one: (counts[one], one is not None and not is_of_shim(one)))
+    root = root_of(path) if path is not None else None
+    if (root is not None and not root.rest) or path in [one.path for one in bindings]:
+        return None
+    return path
 
 
 def _bindings(variable: Variable) -> list[Binding]:

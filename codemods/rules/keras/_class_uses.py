@@ -40,9 +40,9 @@ _PATCHES = ("setattr", "delattr", "object")
 def reports_of_class(program: Program, code: str, decision: Decision) -> Iterator[Proposal]:
     """Reports such uses of the classes of one rule."""
     for reference in program.references_to(code):
-        for name in names_bound(program, reference):
-            is_top = reference.scope is program.scopes.module_scope
-            if is_top and name in decision.compared and name not in DISTINCTIVE:
+        if reference.scope is program.scopes.module_scope:
+            names = set(names_bound(program, reference)) & decision.compared - DISTINCTIVE
+            for name in sorted(names):
                 yield Proposal.report(reference.node, code, _NAME, _COMPARED.format(name))
     nodes = [one.node for one in program.references if one.legacy.rule == code]
     if code == "LS401":  # also where the shim's final class is there already

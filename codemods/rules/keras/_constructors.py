@@ -132,17 +132,24 @@ def _of_scale(
     if binding is None or binding.value is None or _may_be_bound_elsewhere(program, binding):
         return None
     found = _of_value(program, binding.value, scale)
+    if found is None:
+        return None
     is_read = binding.scope.kind == "module" and not reads.isdisjoint({"*", binding.name})
     removal = without_statement(program, binding) if not is_read else None
-    if found is None or constant(binding.value) is not None:
-        return found if found is None or found.arguments else found._replace(edits=removal or ())
+    if constant(binding.value) is not None:
+        return found if found.arguments else found._replace(edits=removal or ())
+    if removal is None or _may_share(program, call, binding):
+        return None
+    return found._replace(edits=removal)
+
+
+def _may_share(program: Program, call: cst.Call, binding: Binding) -> bool:
+    """Whether several optimizers may get one loss scale: in a loop or function of their own."""
     assert isinstance(binding.value, cst.Call)
-    is_constant = all(constant(argument.value) is not None for argument in binding.value.args)
     around = set(program.ancestors(binding.node))
     between = [above for above in program.ancestors(call) if above not in around]
-    if removal is None or not is_constant or any(isinstance(one, _REPEATING) for one in between):
-        return None  # calls in a loop or function of their own would share the loss scale
-    return found._replace(edits=removal)
+    is_constant = all(constant(argument.value) is not None for argument in binding.value.args)
+    return not is_constant or any(isinstance(above, _REPEATING) for above in between)
 
 
 def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
@@ -178,17 +185,28 @@ def _of_loss_scale(program: Program, call: cst.Call) -> Optional[ConstructorPlan
     """The arguments for `FixedLossScale(...)` and `DynamicLossScale(...)`."""
     reference = program.by_node.get(call.func)
     name = reference.legacy.name if reference is not None else ""
-    if reference is None or name not in ("DynamicLossScale", "FixedLossScale"):
-        return None
+    made: Optional[ConstructorPlan] = None
     if name == "FixedLossScale":
-        found = matched(call, ("loss_scale_value",))
-        if not found or isinstance(found["loss_scale_value"].value, cst.NamedExpr):
-            return None
-        scale = found["loss_scale_value"].value
-        value = constant(scale)
-        if value is not None and not (isinstance(value[0], (int, float)) and value[0] >= 1):
-            return None
-        return _fixed(scale)._replace(removed=(reference,))
+        made = _of_fixed_scale(call)
+    elif name == "DynamicLossScale":
+        made = _of_dynamic_scale(call)
+    if reference is None or made is None:
+        return None
+    return made._replace(removed=(reference,))
+
+
+def _of_fixed_scale(call: cst.Call) -> Optional[ConstructorPlan]:
+    found = matched(call, ("loss_scale_value",))
+    if not found or isinstance(found["loss_scale_value"].value, cst.NamedExpr):
+        return None
+    scale = found["loss_scale_value"].value
+    value = constant(scale)
+    if value is not None and not (isinstance(value[0], (int, float)) and value[0] >= 1):
+        return None
+    return _fixed(scale)
+
+
+def _of_dynamic_scale(call: cst.Call) -> Optional[ConstructorPlan]:
     found = matched(call, ("initial_loss_scale", "increment_period", "multiplier"))
     if found is None:
         return None
@@ -200,4 +218,4 @@ def _of_loss_scale(program: Program, call: cst.Call) -> Optional[ConstructorPlan
         for name, argument in found.items()
         if constant(argument.value) != (_DEFAULTS[name],)
     )
-    return ConstructorPlan(arguments=arguments, removed=(reference,))
+    return ConstructorPlan(arguments=arguments)

@@ -81,20 +81,29 @@ def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:
     has_makers = Trait.MAKER in decision.others
     for scope in program.scopes.all:
         owner = scope.node
-        if not isinstance(owner, cst.ClassDef):
-            continue
-        bases = (class_named(program, base.value) for base in owner.bases)
-        classes = [owner, *filter(None, bases)]
-        names = {name for one in program.scopes.all if one.node in classes for name in one.bindings}
-        may_wrap = has_makers and may_inherit(program, owner) and not names.isdisjoint(SCALING)
-        if not names.isdisjoint(_STEPS) and (may_wrap or inherits(program, owner)):
-            yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
+        if isinstance(owner, cst.ClassDef):
+            yield from _overrides_of_class(program, owner, has_makers)
     for name in SCALING:
         for attribute in program.attributes(name):
             if not program.is_stored(attribute) or _is_missing(program, attribute):
                 continue
             if _is_wrapper(program, attribute.value):
                 yield Proposal.report(attribute, "LS405", f"{_NAME}.{name}", _overridden({name}))
+
+
+def _overrides_of_class(
+    program: Program, owner: cst.ClassDef, has_makers: bool
+) -> Iterator[Proposal]:
+    """Reports a class that is, or may be, a loss-scale optimizer with such methods."""
+    bases = (class_named(program, base.value) for base in owner.bases)
+    classes = [owner, *filter(None, bases)]
+    scopes = (scope for scope in program.scopes.all if scope.node in classes)
+    names = {name for scope in scopes for name in scope.bindings}
+    if names.isdisjoint(_STEPS):
+        return
+    may_wrap = has_makers and may_inherit(program, owner) and not names.isdisjoint(SCALING)
+    if may_wrap or inherits(program, owner):
+        yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
 
 
 def _is_missing(program: Program, attribute: cst.Attribute) -> bool:

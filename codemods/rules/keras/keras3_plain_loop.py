@@ -159,21 +159,26 @@ def _without_unscaling(
     if len(call.args) != 1 or applying is None or len(applying.args) != 1:
         return None
     target, scaled = program.code(assign.targets[0].target), call.args[0].value
-    tapes = [one for one in sources_of(program, scaled) if one is not call]
-    if len(tapes) != 1 or not isinstance(tapes[0], cst.Call):
-        return None
     names = {target, program.code(scaled)}
     reads = [one for one in program.scopes.loads if one.value in names and one is not scaled]
     is_applied = program.code(applying.args[0].value).startswith(f"zip({target},")
     if [one.value for one in reads] != [target] or not is_applied:
         return None
-    if not program.code(tapes[0].func).endswith(".gradient"):
+    if not _is_of_tape(program, scaled, call):
         return None
     line = program.parents[assign]
     body = body_of(line, program.parents) or ()
     if len(names) == 1 and len(body) > 1 and "#" not in program.code(line):
         return ((line, lambda old: REMOVED),)
     return ((call, lambda old: old.args[0].value),)
+
+
+def _is_of_tape(program: Program, scaled: cst.BaseExpression, unscaling: cst.Call) -> bool:
+    """Whether scaled gradients come straight from `tape.gradient`."""
+    sources = [source for source in sources_of(program, scaled) if source is not unscaling]
+    if len(sources) != 1 or not isinstance(sources[0], cst.Call):
+        return False
+    return program.code(sources[0].func).endswith(".gradient")
 
 
 RULE = Rule(

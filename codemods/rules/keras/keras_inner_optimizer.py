@@ -70,15 +70,21 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             yield _obstacle(node, name, _SET)
     for name in program.scopes.attributes:
         is_private = name.startswith("_") and not name.startswith("__")
-        for attribute in program.attributes(name) if is_private or name in _CONFIGS else ():
-            is_certain = is_loss_scale_optimizer(program, attribute.value)
-            if is_certain and name == "_optimizer" and not program.is_stored(attribute):
-                continue  # renamed by `check`
-            if is_certain or (name in _KNOWN and _may_be_wrapper(program, attribute.value)):
-                yield _obstacle(attribute, name, _PRIVATE, When.IF_EXPERIMENTAL)
+        if is_private or name in _CONFIGS:
+            yield from _obstacles_of_attribute(program, name)
     for call, name in accesses(program, _KNOWN):
         if may_be_loss_scale_optimizer(program, call.args[0].value):
             yield _obstacle(call, name, _PRIVATE, When.IF_EXPERIMENTAL)
+
+
+def _obstacles_of_attribute(program: Program, name: str) -> Iterator[Obstacle]:
+    """The uses of a private attribute or a config that `check` does not rename."""
+    for attribute in program.attributes(name):
+        is_certain = is_loss_scale_optimizer(program, attribute.value)
+        if is_certain and name == "_optimizer" and not program.is_stored(attribute):
+            continue
+        if is_certain or (name in _KNOWN and _may_be_wrapper(program, attribute.value)):
+            yield _obstacle(attribute, name, _PRIVATE, When.IF_EXPERIMENTAL)
 
 
 def _may_be_wrapper(program: Program, node: cst.BaseExpression) -> bool:
@@ -114,13 +120,21 @@ def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:
                 yield attribute, name
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "setattr"]
     for call in filter(None, calls):
-        if len(call.args) < 2 or call.args[0].star:
-            continue
-        owner, second = call.args[0].value, call.args[1].value
-        if string_of(second) in _HYPERPARAMETERS and _is_wrapper(program, owner):
-            yield call, str(string_of(second))
-        elif isinstance(second, cst.Name) and can_be_made_here(program, owner):
-            yield call, second.value  # whatever it is called
+        name = _name_set(program, call)
+        if name:
+            yield call, name
+
+
+def _name_set(program: Program, call: cst.Call) -> str:
+    """The hyperparameter that `setattr(optimizer, name, value)` sets; a variable can be any."""
+    if len(call.args) < 2 or call.args[0].star:
+        return ""
+    owner, second = call.args[0].value, call.args[1].value
+    text = string_of(second)
+    if text in _HYPERPARAMETERS and _is_wrapper(program, owner):
+        return str(text)
+    is_any = isinstance(second, cst.Name) and can_be_made_here(program, owner)
+    return second.value if is_any and isinstance(second, cst.Name) else ""
 
 
 def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:

@@ -50,10 +50,8 @@ _KIND = ("getattr", "hasattr")
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The calls that cannot be edited; the shim's experimental class accepts them."""
     for read, owner in _reads(program):
-        call, member = program.call_of(read), _member(program, read)
-        if call is None and not _is_called(program, read) and not member:
-            continue
-        if call is not None and _is_editable(program, call, owner):
+        member = _member(program, read)
+        if not _needs_shim(program, read, owner, member):
             continue
         # A plain optimizer of this file can be replaced by another file.
         if may_be_loss_scale_optimizer(program, owner) or is_made_here(program, owner):
@@ -63,6 +61,16 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             # What compile has made is of the experimental class only under the shim's policy.
             when = When.ALWAYS if is_compiled(program, owner) else When.IF_COMPILED
             yield Obstacle(read, need._replace(group=Group.POLICIES, when=when))
+
+
+def _needs_shim(
+    program: Program, read: cst.CSTNode, owner: cst.BaseExpression, member: str
+) -> bool:
+    """Whether a loss scale is called, and the call cannot be edited, or a member is read."""
+    call = program.call_of(read)
+    if call is not None:
+        return not _is_editable(program, call, owner)
+    return bool(member) or _is_called(program, read)
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:

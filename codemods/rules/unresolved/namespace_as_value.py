@@ -104,12 +104,23 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         guidance = _missing(use, module, name)
         if guidance:
             yield Proposal.report(parent or use.node, "LS909", name, guidance)
-        elif _whole(use.path) or (not name and _moves_final(use, decision)):
-            if not _is_read_here(program, use) and not _stays_bound(program, use, decision):
-                yield _renamed(use, module)
-        elif not name and _is_lost(program, use, module, decision):
-            yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
+        else:
+            yield from _as_value(program, use, module, name, decision)
     yield from _imports(program)
+
+
+def _as_value(
+    program: Program, use: NamespaceUse, module: Namespace, name: str, decision: Decision
+) -> Iterator[Proposal]:
+    """Renames a module that is used as a value, or reports one that cannot be renamed as a whole.
+
+    `name` is the attribute that is read from it, if one is.
+    """
+    if _whole(use.path) or (not name and _moves_final(use, decision)):
+        if not _is_read_here(program, use) and not _stays_bound(program, use, decision):
+            yield _renamed(use, module)
+    elif not name and _is_lost(program, use, module, decision):
+        yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
 
 
 def _missing(use: NamespaceUse, module: Namespace, name: str) -> str:

@@ -145,17 +145,31 @@ def _tensors(program: Program) -> Iterator[Proposal]:
 
 def _class_names(program: Program, options: Options) -> Iterator[Proposal]:
     """The expressions with such a name, also through a variable, that read a class's name."""
-    to_shim = options.to_shim
     for string in program.scopes.strings:
-        name = string_of(string) if _NAME in string.value else None
-        if name is not None and (_CLASS.fullmatch(name) or (name == _OF_V1 and not to_shim)):
-            written, _ = program.outside(string, DISPLAYS)
-            for node in [string, *reads_of_value(program, written)]:
-                asking = (one for one in program.ancestors(node) if isinstance(one, _ASKING))
-                place = next((one for one in asking if _ASKED.search(program.code(one))), None)
-                if place is not None:
-                    yield Proposal.report(place, "LS906", "__name__", _COMPARED)
-                    break
+        if not _is_class_name(string, options):
+            continue
+        written, _ = program.outside(string, DISPLAYS)
+        nodes = [string, *reads_of_value(program, written)]
+        places = filter(None, (_reading_of_name(program, node) for node in nodes))
+        place = next(places, None)
+        if place is not None:
+            yield Proposal.report(place, "LS906", "__name__", _COMPARED)
+
+
+def _is_class_name(string: cst.SimpleString, options: Options) -> bool:
+    """Whether a string is the name of a class that not every version has."""
+    name = string_of(string) if _NAME in string.value else None
+    if name == _OF_V1:
+        return not options.to_shim
+    return name is not None and bool(_CLASS.fullmatch(name))
+
+
+def _reading_of_name(program: Program, node: cst.CSTNode) -> Optional[cst.CSTNode]:
+    """The innermost expression around a node that reads the name of a class."""
+    for above in program.ancestors(node):
+        if isinstance(above, _ASKING) and _ASKED.search(program.code(above)):
+            return above
+    return None
 
 
 def _completed(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> str:
@@ -184,18 +198,22 @@ def _continued(program: Program, node: cst.CSTNode, path: str, is_left: _IsLeft)
 def _path_of(program: Program, node: cst.CSTNode) -> str:
     """What `getattr(tf, "keras")` or `import_module("tensorflow")` means; empty if unknown."""
     if isinstance(node, cst.Call):
-        function = last_name(node.func)
-        first, *others = [one.value for one in node.args[:2]] or [node.func]
-        if function in _IMPORTING:
-            return string_of(first) or ""
-        name = string_of(others[0]) if function in _NAMING and others else None
-        base = _path_of(program, first) if name else ""
-        return f"{base}.{name}" if base else ""
+        return _path_of_call(program, node)
     paths = program.paths_of(node)
     if isinstance(node, cst.Attribute) and not paths:
         base = _path_of(program, node.value)
         return f"{base}.{node.attr.value}" if base else ""
     return min(paths) if len(paths) == 1 else ""
+
+
+def _path_of_call(program: Program, call: cst.Call) -> str:
+    function = last_name(call.func)
+    first, *others = [argument.value for argument in call.args[:2]] or [call.func]
+    if function in _IMPORTING:
+        return string_of(first) or ""
+    name = string_of(others[0]) if function in _NAMING and others else None
+    base = _path_of(program, first) if name else ""
+    return f"{base}.{name}" if base else ""
 
 
 def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Optional[_Path]:
