@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from .legacy_symbols import Legacy, is_of_shim, legacy_of, namespace_of, root_of
+from .legacy_symbols import Legacy, Namespace, is_of_shim, legacy_of, namespace_of, root_of
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import is_stored, last_name
@@ -140,19 +140,27 @@ class Places:
         self.unclear: list[Unclear] = []
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         for name, scope in scopes.loads.items():
-            meanings = origins.of_name(name.value, scope)
-            if any(root_of(path) is not None or is_of_shim(path) for path in meanings):
-                self._resolve(name, scope, meanings)
-            elif name.value in DISTINCTIVE and STAR in meanings:
-                self._unclear(name, scope, Why.STAR, _stars_of_others(scope))
+            self._resolve_name(name, scope)
         for binding in imports_of(scopes):
             self._resolve_import(binding)
         self._resolve_by_name()
         for scope in scopes.all:
-            for statement, path in scope.stars:
-                space = namespace_of(path)
-                if space is not None and not (is_of_shim(path) and space.is_final):
-                    self.unclear.append(Unclear(statement, scope, "*", Why.STAR, path))
+            self._resolve_stars(scope)
+
+    def _resolve_name(self, name: cst.Name, scope: Scope) -> None:
+        """Resolves the chain of attributes that begins with a name."""
+        meanings = self._origins.of_name(name.value, scope)
+        if any(root_of(path) is not None or is_of_shim(path) for path in meanings):
+            self._resolve(name, scope, meanings)
+        elif name.value in DISTINCTIVE and STAR in meanings:
+            self._unclear(name, scope, Why.STAR, _stars_of_others(scope))
+
+    def _resolve_stars(self, scope: Scope) -> None:
+        """Adds the star imports of legacy modules."""
+        for statement, path in scope.stars:
+            space = namespace_of(path)
+            if space is not None and not (is_of_shim(path) and space.is_final):
+                self.unclear.append(Unclear(statement, scope, "*", Why.STAR, path))
 
     def _resolve_by_name(self) -> None:
         """Looks at the attributes that are named like a symbol, but resolved to nothing."""
@@ -187,35 +195,52 @@ class Places:
 
     def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
         """Follows the chain that begins with a name to its first symbol or its last module."""
-        node: cst.CSTNode = name
         space: Optional[NamespaceUse] = None
         is_mixed = False
-        while True:
-            symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
+        chain = list(self._chain(name, meanings))
+        for node, paths in chain:
+            symbols = {path: legacy_of(path) for path in paths if is_path(path)}
             if any(symbols.values()):
-                self._symbol(name, node, scope, symbols, meanings)
+                self._symbol(name, node, scope, symbols, paths)
                 return
-            spaces = {one: namespace_of(one) if is_path(one) else None for one in meanings}
-            if any(spaces.values()):
-                is_mixed = len({one.name if one is not None else "" for one in spaces.values()}) > 1
-                space = NamespaceUse(node, scope, min(filter(spaces.get, spaces)), name)
-            parent = self._parents.get(node)
-            names = {one.rpartition(".")[2] for one in meanings if is_of_shim(one) and "." in one}
-            is_of_class = not names.isdisjoint(DISTINCTIVE)
-            if is_of_class or not isinstance(parent, cst.Attribute) or parent.value is not node:
-                break
-            meanings = self._origins.below(meanings, parent.attr.value)
-            node = parent
-        is_left = space is None or not is_of_shim(space.path)
-        if is_left and names:
-            self.migrated.append((node, min(names)))
-        elif space is not None and not is_mixed:
+            modules = _modules_of(paths)
+            if any(modules.values()):
+                is_mixed = len(set(map(_name_of, modules.values()))) > 1
+                space = NamespaceUse(node, scope, min(filter(modules.get, modules)), name)
+        last, meanings = chain[-1]
+        names = _names_in_shim(meanings)
+        if names and (space is None or not is_of_shim(space.path)):
+            self.migrated.append((last, min(names)))
+        elif space is not None:
+            self._module(space, meanings, is_mixed)
+
+    def _chain(
+        self, name: cst.Name, meanings: frozenset[str]
+    ) -> Iterator[tuple[cst.CSTNode, frozenset[str]]]:
+        """A name and the attributes that are read from it, up to a class of the shim."""
+        node: cst.CSTNode = name
+        yield node, meanings
+        while _names_in_shim(meanings).isdisjoint(DISTINCTIVE):
+            parent = self._attribute_of(node)
+            if parent is None:
+                return
+            node, meanings = parent, self._origins.below(meanings, parent.attr.value)
+            yield node, meanings
+
+    def _attribute_of(self, node: cst.CSTNode) -> Optional[cst.Attribute]:
+        """The attribute that is read from a node."""
+        parent = self._parents.get(node)
+        return parent if isinstance(parent, cst.Attribute) and parent.value is node else None
+
+    def _module(self, space: NamespaceUse, meanings: frozenset[str], is_mixed: bool) -> None:
+        """Adds the use of a module; `is_mixed` if it is another one, or none, on some paths.
+
+        What binds a name that is a module on some paths is rewritten, and not its uses.
+        """
+        if not is_mixed:
             self._add(space)
-        elif space is not None and isinstance(space.node, cst.Attribute):
-            module = namespace_of(space.path)
-            assert module is not None
-            self._several(space.node, scope, module.name, meanings)
-        # Else a name is a module on some paths only; then what binds it is rewritten, not its uses.
+        elif isinstance(space.node, cst.Attribute):
+            self._several(space.node, space.scope, _name_of(namespace_of(space.path)), meanings)
 
     def _symbol(
         self,
@@ -259,12 +284,7 @@ class Places:
         counts below the name of a module only.
         """
         name, through = node.attr.value, code_of(node.value)
-        above = through.rpartition(".")[2]
-        is_below_module = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
-        if name == "experimental":  # the module itself, which is bound or passed on
-            is_read = isinstance(self._parents.get(node), cst.Attribute)
-            is_below_module = above in _MODULES and not is_read
-        is_named = name in DISTINCTIVE
+        is_below_module = self._is_below_module(node, through.rpartition(".")[2])
         is_final = name == CLASS and bool(_FINAL_MODULE.search(through))
         root = _first_name(node)
         scope = self._scopes.loads.get(root) if root is not None else None
@@ -272,12 +292,11 @@ class Places:
             if is_below_module:
                 self._unclear(node, self._scopes.module_scope, Why.CALL, through, is_final)
             return
-        if _foreign(self._origins.of_name(root.value, scope)):
+        is_named = name in DISTINCTIVE or is_below_module
+        if not is_named or _foreign(self._origins.of_name(root.value, scope)):
             return
         meanings = self._origins.of_expression(node, scope)
         paths = sorted(filter(is_path, meanings))
-        if not is_named and not is_below_module:
-            return
         if paths and root_of(paths[0]) is None:
             self._unclear(node, scope, Why.RE_EXPORT, paths[0].rpartition(".")[0])
         elif paths:
@@ -287,6 +306,14 @@ class Places:
         elif CALL in meanings or PARAMETER in meanings:
             origin = self._origin_of_returned(node, scope)
             self._unclear(node, scope, Why.CALL, through, is_final, origin)
+
+    def _is_below_module(self, node: cst.Attribute, above: str) -> bool:
+        """Whether an attribute is read from what is called like a module of legacy symbols."""
+        name = node.attr.value
+        if name == "experimental":  # the module itself, which is bound or passed on
+            is_read = isinstance(self._parents.get(node), cst.Attribute)
+            return above in _MODULES and not is_read
+        return above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
 
     def _origin_of_returned(self, node: cst.Attribute, scope: Scope) -> str:
         """The path of an attribute of what a function of another file returns; empty for others.
@@ -345,6 +372,21 @@ def _stars_of_others(scope: Scope) -> str:
     if any(path.partition(".")[0] in LOOK_ALIKES for path in paths):
         return ""
     return ", ".join(paths)
+
+
+def _modules_of(meanings: frozenset[str]) -> dict[str, Optional[Namespace]]:
+    """The module of legacy symbols that each meaning is, if it is one."""
+    return {one: namespace_of(one) if is_path(one) else None for one in meanings}
+
+
+def _name_of(module: Optional[Namespace]) -> str:
+    return module.name if module is not None else ""
+
+
+def _names_in_shim(meanings: frozenset[str]) -> set[str]:
+    """The last names of those meanings that are paths in the shim."""
+    paths = (path for path in meanings if is_of_shim(path) and "." in path)
+    return {path.rpartition(".")[2] for path in paths}
 
 
 def _origin_of_star(node: cst.CSTNode, scope: Scope) -> str:

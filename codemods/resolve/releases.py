@@ -177,6 +177,13 @@ def is_conditional(program: Program, target: cst.CSTNode) -> bool:
     return False
 
 
+def _part(version: _Version, name: str) -> _Value:
+    """An attribute of a version object."""
+    if name in _PARTS:
+        return (*version.release, 0, 0, 0)[_PARTS[name]]
+    return version.release if name == "release" else list(version.release)
+
+
 def _constant(value: _Value) -> Constant:
     if isinstance(value, _Version):
         return value.release
@@ -325,12 +332,13 @@ class _Evaluation:
         if name in ("version", "release") or name in _PARTS:
             value = self.of(node.value)
             if isinstance(value, _Version):
-                padded = (*value.release, 0, 0, 0)
-                if name in _PARTS:
-                    return padded[_PARTS[name]]
-                return value.release if name == "release" else list(value.release)
+                return _part(value, name)
             if isinstance(value, str) and name == "version":
                 return value  # of a distribution
+        return self._of_class(name)
+
+    def _of_class(self, name: str) -> _Value:
+        """The value of an attribute that one class of the file has."""
         for scope in self._program.scopes.all:
             bindings = scope.bindings.get(name, []) if scope.kind == "class" else []
             if len(bindings) != 1 or is_conditional(self._program, bindings[0].node):
@@ -374,22 +382,29 @@ class _Evaluation:
         if function in ("hasattr", "getattr", "find_spec"):
             return self._found(function, node)
         if function in _GIVING_VERSION and node.args:
-            if _DISTRIBUTION.match(str(self.of(node.args[0].value))):
-                return self._release
-            raise _Unknown
-        if function in _METHODS and isinstance(node.func, cst.Attribute):
-            receiver = self.of(node.func.value)
-            if isinstance(receiver, str):
-                return getattr(receiver, function)(*(self.of(one.value) for one in node.args))
-            raise _Unknown
-        if function == "join" and isinstance(node.func, cst.Attribute):
-            return str(self.of(node.func.value)).join(self.of(node.args[0].value))
+            return self._version_of_distribution(node.args[0].value)
+        if function in (*_METHODS, "join") and isinstance(node.func, cst.Attribute):
+            return self._method(function, node.func.value, node.args)
         if function == "map" and len(node.args) == 2:
             mapped = _FUNCTIONS[self._known(last_name(node.args[0].value))]
             return [mapped(one) for one in self.of(node.args[1].value)]
         if function in _FUNCTIONS and node.args:
             return _FUNCTIONS[function](*(self.of(one.value) for one in node.args))
         return self._returned(node)
+
+    def _version_of_distribution(self, name: cst.BaseExpression) -> str:
+        if not _DISTRIBUTION.match(str(self.of(name))):
+            raise _Unknown
+        return self._release
+
+    def _method(
+        self, name: str, receiver: cst.BaseExpression, arguments: Sequence[cst.Arg]
+    ) -> _Value:
+        """What a method of a text returns."""
+        text = self.of(receiver)
+        if not isinstance(text, str):
+            raise _Unknown
+        return getattr(text, name)(*(self.of(argument.value) for argument in arguments))
 
     def _known(self, function: str) -> str:
         if function not in _FUNCTIONS:

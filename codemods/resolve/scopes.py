@@ -227,21 +227,28 @@ class ScopeBuilder:
         self, target: cst.CSTNode, scope: Scope, value: Optional[cst.BaseExpression]
     ) -> None:
         if isinstance(target, cst.Name):
-            self._bind(
-                scope, target.value, "value" if value is not None else "other", target, "", value
-            )
+            kind = "value" if value is not None else "other"
+            self._bind(scope, target.value, kind, target, "", value)
         elif isinstance(target, (cst.Tuple, cst.List)):
-            values: list[Optional[cst.BaseExpression]] = [None] * len(target.elements)
-            if isinstance(value, (cst.Tuple, cst.List)) and len(value.elements) == len(values):
-                elements = [*target.elements, *value.elements]
-                if not any(isinstance(element, cst.StarredElement) for element in elements):
-                    values = [element.value for element in value.elements]
-            for element, part in zip(target.elements, values):
+            for element, part in zip(target.elements, _parts_of(value, target)):
                 self.parents.setdefault(element, target)
                 self.parents.setdefault(element.value, element)
                 self._target(element.value, scope, part)
         else:
             self._stack.append((target, scope))
+
+
+def _parts_of(
+    value: Optional[cst.BaseExpression], target: Union[cst.Tuple, cst.List]
+) -> list[Optional[cst.BaseExpression]]:
+    """What each element of a target gets; None where that is not written out."""
+    unknown: list[Optional[cst.BaseExpression]] = [None] * len(target.elements)
+    if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != len(unknown):
+        return unknown
+    elements = [*target.elements, *value.elements]
+    if any(isinstance(element, cst.StarredElement) for element in elements):
+        return unknown
+    return [element.value for element in value.elements]
 
 
 def dotted(node: cst.CSTNode) -> str:

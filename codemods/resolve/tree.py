@@ -8,7 +8,7 @@ node to the root.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Callable, Optional
 
 import libcst as cst
@@ -152,41 +152,66 @@ def rebuilt(
 
     Nodes that do not contain an edit remain the same objects.
     """
-    dirty: set[cst.CSTNode] = set()
-    for node in edits:
-        dirty.add(node)
-        for above in ancestors(node, parents):
-            if above in dirty:
-                break
-            dirty.add(above)
+    dirty = _with_ancestors(edits, parents)
+    if root not in dirty:
+        return None
+    module = _Rebuilding(edits, dirty).node(root)
+    assert isinstance(module, cst.Module)
+    return module
 
-    def build(node: cst.CSTNode) -> object:
-        result: object = node
+
+def _with_ancestors(nodes: Iterable[cst.CSTNode], parents: Parents) -> set[cst.CSTNode]:
+    found: set[cst.CSTNode] = set()
+    for node in nodes:
+        found.add(node)
+        for above in ancestors(node, parents):
+            if above in found:
+                break
+            found.add(above)
+    return found
+
+
+class _Rebuilding:
+    """Rebuilds nodes with their edits.
+
+    Args:
+      edits: the edits of each node.
+      dirty: the nodes that contain edits.
+    """
+
+    def __init__(
+        self, edits: Mapping[cst.CSTNode, Sequence[Edit]], dirty: Set[cst.CSTNode]
+    ) -> None:
+        self._edits = edits
+        self._dirty = dirty
+
+    def node(self, node: cst.CSTNode) -> object:
+        """A node after the edits in it, and then its own."""
         changes: dict[str, object] = {}
         for name in _fields[type(node)]:
             value = getattr(node, name)
             if isinstance(value, cst.CSTNode):
-                if value in dirty:
-                    changes[name] = build(value)
-            elif value.__class__ in (tuple, list) and any(item in dirty for item in value):
-                changes[name] = _flat(build(item) if item in dirty else item for item in value)
-        if changes:
-            result = node.with_changes(**changes)
-        for edit in edits.get(node, ()):
-            if result is REMOVED:
-                break
-            if isinstance(result, list):  # an earlier edit added statements next to it
-                result = [*_flat([edit(result[0])]), *result[1:]]
-            else:
-                assert isinstance(result, cst.CSTNode)
-                result = edit(result)
+                if value in self._dirty:
+                    changes[name] = self.node(value)
+            elif value.__class__ in (tuple, list) and not self._dirty.isdisjoint(value):
+                changes[name] = _flat(map(self._item, value))
+        result: object = node.with_changes(**changes) if changes else node
+        for edit in self._edits.get(node, ()):
+            result = _edited(result, edit)
         return result
 
-    if root not in dirty:
-        return None
-    module = build(root)
-    assert isinstance(module, cst.Module)
-    return module
+    def _item(self, node: cst.CSTNode) -> object:
+        return self.node(node) if node in self._dirty else node
+
+
+def _edited(result: object, edit: Edit) -> object:
+    """What an edit makes of what earlier ones have made."""
+    if result is REMOVED:
+        return result
+    if isinstance(result, list):  # an earlier edit added statements next to it
+        return [*_flat([edit(result[0])]), *result[1:]]
+    assert isinstance(result, cst.CSTNode)
+    return edit(result)
 
 
 def _flat(items: Iterable[object]) -> list[object]:

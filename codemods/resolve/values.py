@@ -7,13 +7,14 @@ parameter, an import or a call, is a source of its own, so a rule may act if it 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Optional
 
 import libcst as cst
 
 from .program import Program
-from .scopes import Binding
+from .scopes import Binding, Scope
 
 __all__ = [
     "bindings_of",
@@ -40,18 +41,27 @@ def reads_of_value(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
 def _reads(program: Program) -> dict[Optional[cst.CSTNode], list[cst.CSTNode]]:
     found: dict[Optional[cst.CSTNode], list[cst.CSTNode]] = {}
     for scope in program.scopes.all:
-        for name, bindings in scope.bindings.items():
-            for one in bindings:
-                reads = found.setdefault(one.node if one.value is None else one.value, [])
-                reads += program.loads_of(scope, name)
-                reads += program.attributes(name) if scope.kind == "class" else []
+        for binding in itertools.chain.from_iterable(scope.bindings.values()):
+            bound = binding.node if binding.value is None else binding.value
+            found.setdefault(bound, []).extend(_reads_of_name(program, scope, binding.name))
     for name, attributes in program.scopes.attributes.items():
-        for attribute in attributes:
-            target = program.parents.get(attribute)
-            assign = program.parents.get(target) if isinstance(target, cst.AssignTarget) else None
-            if isinstance(assign, cst.Assign):
-                found.setdefault(assign.value, []).extend(program.attributes(name))
+        for value in filter(None, (_value_assigned(program, one) for one in attributes)):
+            found.setdefault(value, []).extend(program.attributes(name))
     return found
+
+
+def _reads_of_name(program: Program, scope: Scope, name: str) -> Iterator[cst.CSTNode]:
+    """The reads of a name of a scope; of a class, the attributes of this name, too."""
+    yield from program.loads_of(scope, name)
+    if scope.kind == "class":
+        yield from program.attributes(name)
+
+
+def _value_assigned(program: Program, attribute: cst.Attribute) -> Optional[cst.CSTNode]:
+    """The value of `x.attribute = value`."""
+    target = program.parents.get(attribute)
+    assign = program.parents.get(target) if isinstance(target, cst.AssignTarget) else None
+    return assign.value if isinstance(assign, cst.Assign) else None
 
 
 def sources_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -98,22 +108,25 @@ def _stored_on_self(program: Program, node: cst.Attribute) -> Iterator[cst.CSTNo
     owner = class_around(program, node) if _is_of_self(node) else None
     if owner is None:
         return
-    if any(name.value in _SETTERS for name in program.scopes.loads) or program.attributes(
-        "__dict__"
-    ):
+    has_setters = any(name.value in _SETTERS for name in program.scopes.loads)
+    if has_setters or program.attributes("__dict__"):
         yield node
     name = node.attr.value
     for scope in program.scopes.all:
         for binding in scope.bindings.get(name, ()) if scope.node is owner else ():
             yield binding.node if binding.value is None else binding.value
-    for attribute in program.attributes(name):
-        if program.is_stored(attribute):
-            parent = program.parents.get(attribute)
-            if isinstance(parent, cst.AssignTarget):
-                parent = program.parents.get(parent)
-            value = parent.value if isinstance(parent, (cst.Assign, cst.AnnAssign)) else None
-            is_own = _is_of_self(attribute) and class_around(program, attribute) is owner
-            yield value if is_own and value is not None else attribute
+    for attribute in filter(program.is_stored, program.attributes(name)):
+        yield _stored_by(program, attribute, owner)
+
+
+def _stored_by(program: Program, attribute: cst.Attribute, owner: cst.ClassDef) -> cst.CSTNode:
+    """What a plain assignment to `self.name` stores; the attribute itself for every other store."""
+    parent = program.parents.get(attribute)
+    if isinstance(parent, cst.AssignTarget):
+        parent = program.parents.get(parent)
+    value = parent.value if isinstance(parent, (cst.Assign, cst.AnnAssign)) else None
+    is_own = _is_of_self(attribute) and class_around(program, attribute) is owner
+    return value if is_own and value is not None else attribute
 
 
 def _is_of_self(node: cst.Attribute) -> bool:
