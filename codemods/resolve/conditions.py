@@ -105,7 +105,7 @@ def made_of(program: Program, name: str) -> Made:
     if is_only and bindings[0].value is not None:
         value = value_on_newest(program, bindings[0].value, {})
     values = [made for _, made in _values(program, scope, key[1])]
-    behind = (one for made in values for one in expressions_behind(program, made))
+    behind = expressions_behind(program, values)
     return Made(is_certain, frozenset(names), value, _release_as_text(program, behind))
 
 
@@ -122,11 +122,11 @@ def tests_of_text(program: Program, expression: cst.CSTNode) -> dict[cst.CSTNode
     return {test: release for test, release in found.items() if release}
 
 
-def expressions_behind(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
-    """A condition, and the expressions of the file that its names and attributes are made of."""
-    found = [node]
-    pending = list(_direct(program, node).keys)
-    seen = set(pending)
+def expressions_behind(program: Program, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Conditions, and the expressions of the file that their names and attributes are made of."""
+    found = list(nodes)
+    seen = {key for node in found for key in _direct(program, node).keys}
+    pending = list(seen)
     while pending:
         scope, name = pending.pop()
         found += [part for part in _parts(program, scope, name) if part is not None]

@@ -311,14 +311,15 @@ def compared_as_text(program: Program, texts: Mapping[str, str]) -> dict[cst.CST
       program: the file.
       texts: the names of other files that such tests make, with that release.
     """
+    conditions = program.cached(_all_conditions)
+    certain = [one for one in conditions if dependence_of(program, one).is_certain]
     found: dict[cst.CSTNode, str] = {}
-    for condition in program.cached(_all_conditions):
-        dependence = dependence_of(program, condition)
-        if dependence.is_certain:
-            for expression in expressions_behind(program, condition):
-                found.update(tests_of_text(program, expression))
-        elif not dependence.names.isdisjoint(texts):
-            found[condition] = min(texts[name] for name in dependence.names & texts.keys())
+    for expression in expressions_behind(program, certain):
+        found.update(tests_of_text(program, expression))
+    for condition in conditions:
+        names = dependence_of(program, condition).names & texts.keys()
+        if names:
+            found[condition] = min(texts[name] for name in names)
     return found
 
 
