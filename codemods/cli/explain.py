@@ -55,7 +55,7 @@ def grouped(rule: Rule, code: str = "") -> list[Group]:
     rewritten: list[Example] = []
     reported: list[Example] = []
     left: list[Example] = []
-    for example in sorted(rule.examples, key=lambda one: code not in codes_of(one)):
+    for example in sorted(rule.examples, key=lambda example: code not in codes_of(example)):
         is_rewritten = example.after is not None
         is_reported = bool(findings_of(example))
         (rewritten if is_rewritten else reported if is_reported else left).append(example)

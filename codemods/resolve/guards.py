@@ -312,7 +312,7 @@ def compared_as_text(program: Program, texts: Mapping[str, str]) -> dict[cst.CST
       texts: the names of other files that such tests make, with that release.
     """
     conditions = program.cached(_all_conditions)
-    certain = [one for one in conditions if dependence_of(program, one).is_certain]
+    certain = [part for part in conditions if dependence_of(program, part).is_certain]
     found: dict[cst.CSTNode, str] = {}
     for expression in expressions_behind(program, certain):
         found.update(tests_of_text(program, expression))

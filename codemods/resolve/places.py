@@ -376,7 +376,7 @@ def _stars_of_others(scope: Scope) -> str:
 
 def _modules_of(meanings: frozenset[str]) -> dict[str, Optional[Namespace]]:
     """The module of legacy symbols that each meaning is, if it is one."""
-    return {one: namespace_of(one) if is_path(one) else None for one in meanings}
+    return {path: namespace_of(path) if is_path(path) else None for path in meanings}
 
 
 def _name_of(module: Optional[Namespace]) -> str:

@@ -45,7 +45,9 @@ def _reads(program: Program) -> dict[Optional[cst.CSTNode], list[cst.CSTNode]]:
             bound = binding.node if binding.value is None else binding.value
             found.setdefault(bound, []).extend(_reads_of_name(program, scope, binding.name))
     for name, attributes in program.scopes.attributes.items():
-        for value in filter(None, (_value_assigned(program, one) for one in attributes)):
+        for value in filter(
+            None, (_value_assigned(program, attribute) for attribute in attributes)
+        ):
             found.setdefault(value, []).extend(program.attributes(name))
     return found
 

@@ -101,7 +101,9 @@ class ImportEdits:
             if not path or not _is_below(go, path) or _is_below(stay, path):
                 continue
             assert isinstance(alias, cst.ImportAlias)
-            others = [one for one in aliases if one not in self._changes and one is not alias]
+            others = [
+                other for other in aliases if other not in self._changes and other is not alias
+            ]
             self._changes[alias] = Change() if others else Change(name, name)
 
     def _legacy_module(self, alias: cst.CSTNode) -> str:

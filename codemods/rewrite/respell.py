@@ -297,7 +297,7 @@ class _Speller:
 
 def _bindings_to_values(variable: Variable) -> list[Binding]:
     """The bindings of a name; `except ImportError: name = None` is no other meaning."""
-    values = ((one, getattr(one.value, "value", "")) for one in _bindings(variable))
+    values = ((binding, getattr(binding.value, "value", "")) for binding in _bindings(variable))
     return [binding for binding, value in values if value != "None"]
 
 
@@ -306,9 +306,9 @@ def _new_module(paths: Sequence[Optional[str]], bindings: Sequence[Binding]) -> 
     counts = Counter(paths)
     if not counts or None in counts or _KERAS_OF_SHIM in counts:
         return None
-    path = max(counts, key=lambda one: (counts[one], one is not None and not is_of_shim(one)))
+    path = max(counts, key=lambda path: (counts[path], path is not None and not is_of_shim(path)))
     root = root_of(path) if path is not None else None
-    if (root is not None and not root.rest) or path in [one.path for one in bindings]:
+    if (root is not None and not root.rest) or path in [binding.path for binding in bindings]:
         return None
     return path
 
