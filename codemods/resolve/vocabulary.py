@@ -66,22 +66,29 @@ def code_words(tree: ast.Module) -> Iterator[str]:
     defined = set() if "*" in imported else defined - imported
     docstrings = set(map(id, _docstrings(nodes)))
     for node in nodes:
-        if isinstance(node, ast.Attribute):
-            yield f".{node.attr}"
-        elif isinstance(node, ast.Call):
-            yield _called(node)
-        elif isinstance(node, ast.Name) and node.id not in defined:
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield from (node.name, node.asname or "")
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-        elif isinstance(node, (ast.arg, ast.keyword)):
-            yield node.arg or ""
-        elif isinstance(node, ast.Constant) and id(node) not in docstrings:
-            yield from _texts(node.value)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in SCALING:
-            yield node.name
+        if isinstance(node, ast.Name):
+            yield from () if node.id in defined else (node.id,)
+        elif isinstance(node, ast.Constant):
+            yield from () if id(node) in docstrings else _texts(node.value)
+        else:
+            yield from _words_of(node)
+
+
+def _words_of(node: ast.AST) -> tuple[str, ...]:
+    """What a node refers to, wherever it stands."""
+    if isinstance(node, ast.Attribute):
+        return (f".{node.attr}",)
+    if isinstance(node, ast.Call):
+        return (_called(node),)
+    if isinstance(node, ast.alias):
+        return node.name, node.asname or ""
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "",)
+    if isinstance(node, (ast.arg, ast.keyword)):
+        return (node.arg or "",)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in SCALING:
+        return (node.name,)
+    return ()
 
 
 def _called(call: ast.Call) -> str:
