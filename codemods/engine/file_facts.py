@@ -17,7 +17,7 @@ from ..resolve.classes import (
 )
 from ..resolve.guards import conditions_of
 from ..resolve.keras_2_methods import foreign_uses
-from ..resolve.legacy_symbols import namespace_of
+from ..resolve.legacy_symbols import Legacy, namespace_of
 from ..resolve.links import links_of
 from ..resolve.mentions import Mention, mention_of, names_bound, reads_of
 from ..resolve.places import Place, Reference, Why
@@ -156,29 +156,40 @@ def _of_kept(program: Program, kept: Mapping[cst.CSTNode, str]) -> Iterable[Obst
 
 
 def _traits(program: Program) -> Iterable[Trait]:
+    """What the file has that matters to the other files of its program."""
     references = [*program.references, *program.mixed]
     legacies = [reference.legacy for reference in references]
-    if any(legacy.is_experimental_optimizer for legacy in legacies):
-        yield Trait.EXPERIMENTAL_CLASS
-    if names_final_class(program):
-        yield Trait.FINAL_CLASS
-    is_symbol = (legacy.rule and not _is_final_policy(legacy.name) for legacy in legacies)
+    has = {
+        Trait.EXPERIMENTAL_CLASS: any(legacy.is_experimental_optimizer for legacy in legacies),
+        Trait.FINAL_CLASS: names_final_class(program),
+        Trait.SYMBOL: _has_symbol(program, legacies),
+        Trait.MAKER: _makes_optimizers(program),
+        Trait.POLICY: sets_policy(program),
+        Trait.EXPERIMENTAL_POLICY: any(legacy.is_experimental_policy for legacy in legacies),
+        Trait.KERAS_3_METHODS: uses_methods_of_keras_3(program),
+        Trait.KERAS_2_METHODS: _uses_methods_of_keras_2(program),
+        Trait.MIXED: _names_mixed_policy(program),
+    }
+    return [trait for trait, is_there in has.items() if is_there]
+
+
+def _has_symbol(program: Program, legacies: Sequence[Legacy]) -> bool:
+    """Whether the file has a symbol of any group, of TensorFlow or of the shim."""
+    if any(legacy.rule and not _is_final_policy(legacy.name) for legacy in legacies):
+        return True
     modules = (use for use in program.namespaces if use.path.startswith("tf_lossscale"))
-    if any(is_symbol) or program.migrated or any(True for _ in modules):
-        yield Trait.SYMBOL
-    if _makes_optimizers(program):
-        yield Trait.MAKER
-    if sets_policy(program):
-        yield Trait.POLICY
-    if any(legacy.is_experimental_policy for legacy in legacies):
-        yield Trait.EXPERIMENTAL_POLICY
-    if uses_methods_of_keras_3(program):
-        yield Trait.KERAS_3_METHODS
-    elif any(program.attributes(name) for name in SCALING) and not program.attributes("scale_loss"):
-        yield Trait.KERAS_2_METHODS
+    return bool(program.migrated) or any(True for _ in modules)
+
+
+def _uses_methods_of_keras_2(program: Program) -> bool:
+    """Whether the file uses methods that only Keras 2 has, and no `scale_loss`."""
+    is_scaling = any(program.attributes(name) for name in SCALING)
+    return is_scaling and not program.attributes("scale_loss")
+
+
+def _names_mixed_policy(program: Program) -> bool:
     texts = (string.raw_value for string in program.scopes.strings)
-    if program.attributes("set_dtype_policy") or any(_MIXED in text for text in texts):
-        yield Trait.MIXED
+    return bool(program.attributes("set_dtype_policy")) or any(_MIXED in text for text in texts)
 
 
 def _makes_optimizers(program: Program) -> bool:
