@@ -112,7 +112,13 @@ def traits_hinted(source: bytes, known: Collection[Trait]) -> set[Trait]:
     return {trait for trait, words in wanted if any(word in source for word in words)}
 
 
-_IN_PATHS = (b"mixed_precision", b"LossScale", b"CrossShardOptimizer", b"cross_replica_sum", b"tpu")
+_IN_PATHS = (
+    b"mixed_precision",
+    b"LossScale",
+    b"CrossShardOptimizer",
+    b"cross_replica_sum",
+    b"contrib.tpu",
+)
 _PATH_ROOTS = (b"tensorflow.", b"tf.", b"keras.", b"contrib.")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Generic, NamedTuple, Optional, TypeVar
 
 from ..facts import ALONE, Decision, FileFacts, Links
+from ..files.excludes import is_data
 from ..model import FileError, FileResult, Finding, KerasChoice, Options, Replacement, Safety
 
 __all__ = [
@@ -168,7 +169,11 @@ class Summary:
         self.safe = self.unsafe = self.manual = self.other_contrib = 0
 
     def add(self, outcome: FileOutcome) -> None:
-        """Adds the outcome of a file to all counts except `files`."""
+        """Adds the outcome of a file to all counts; to `files` if it is a configuration.
+
+        Those without a legacy path do not count as checked.
+        """
+        self.files += is_data(outcome.path) and bool(outcome.findings)
         self.changed += outcome.changed
         self.failed += outcome.error is not None
         self.other_contrib += outcome.other_contrib
