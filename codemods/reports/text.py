@@ -1,8 +1,8 @@
 """The text report: each finding with its source line, the counts, and what to do next.
 
-Equal findings of a file are shown together. The first line of each group is
-`path:line:column: CODE outcome symbol: message`, which editors and `grep` understand. Groups that
-share a long reason are adjacent, and only the first one has it.
+Equal findings of a file are shown together. Each has a line that begins with `path:line:column: `,
+which editors and `grep` understand. The first of a group continues with `CODE outcome symbol:
+message`. Groups that share a long reason are adjacent, and only the first one has it.
 """
 
 from __future__ import annotations
@@ -115,11 +115,12 @@ def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[st
         advice = finding.message[: -len(_reason(finding.message))]
         finding = finding._replace(message=advice + "see above")
     yield line_of(finding, style)
-    if finding.text:
+    has_sources = any(same.text for same in group)
+    if has_sources:
         yield from _source(finding, style)
     for same in group[1:]:
         yield f"{_place_of(same, style)}: the same"
-        if same.text:
+        if has_sources:
             yield from _source(same, style)
 
 

@@ -39,6 +39,8 @@ NOT_OURS = {
     "--reportfile": "of tf_upgrade_v2",
     "--no-deps": "of pip",
     "--no-binary": "of pip",
+    "--global": "of git",
+    "--add": "of git",
 }
 
 GUIDES = ("docs/guide-tf1.md", "docs/guide-keras.md")
@@ -294,7 +296,7 @@ def test_the_json_report_that_is_shown_has_the_keys_of_a_real_one(tmp_path, monk
 
 
 def test_the_hook_that_is_shown_runs_a_command_of_this_version():
-    (code,) = language_blocks("docs/migrate.md", "yaml")
+    (code,) = language_blocks("docs/ci.md", "yaml")
     assert re.findall(r"tf-lossscale==([\d.]+)", code) == [tf_lossscale.__version__]
     (entry,) = re.findall(r"entry: tf-lossscale (.*)", code)
     (arguments,) = re.findall(r"args: \[(.*)\]", code)

@@ -17,6 +17,7 @@ EXAMPLES = {
     "train.py": "a user's script",
     "amp.py": "a module of a user's project",
     "use.py": "a module of a user's project",
+    "repositories/*/": "repositories that a user has",
     "runs.html": "a page that a user has written",
     "optimization.py": "BERT's",
     "cond/": "a scope in names of variables",

@@ -83,7 +83,7 @@ def test_reports_are_stable_and_the_same_in_a_file(tree, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     names = ("text", "json", "sarif", "github", "html")
     to_files = [f"--report={name}:../{name}" for name in names]
-    assert tree.run("migrate", "--check", *to_files, "--jobs", "2").out == b""
+    assert tree.run("migrate", "--quiet", *to_files, "--jobs", "2").out == b""
     for name in names:
         ran = tree.run("migrate", "--check", "--report", name, "--jobs", "1")
         written = tree.path(f"../{name}").read_bytes()
@@ -314,6 +314,9 @@ def test_equal_findings_of_a_file_are_shown_together(command_line):
     assert [line.partition(" ")[0] for line in out.splitlines() if "LS301" in line] == [
         "a.py:3:8:",
         "b.py:3:8:",
+    ]
+    assert re.findall(r"(?m)^(\S+): the same$", out) == [
+        f"{name}.py:{line}:8" for name in "ab" for line in range(4, 8)
     ]
     assert out.count("     7 | opt4 = ") == 2
     assert out.count("^\n") == 10

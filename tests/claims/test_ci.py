@@ -1,0 +1,104 @@
+"""The page "In CI": its commands are typed in a repository, and do what it says."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from documents import ROOT, Text, blocks
+
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+CHECK, BASELINE, REVIEWS, HOOK, CONTAINER, MANY = (
+    block.code for block in blocks(Text("docs/ci.md", 1, PAGE))
+)
+LEGACY = "import tensorflow as tf\n\nopt = tf.train.experimental.DynamicLossScale()\n"
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A git repository with a retired class, which is the working directory."""
+    command = tmp_path / "bin" / "tf-lossscale"
+    command.parent.mkdir()
+    command.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom tf_lossscale._cli.main import main\nsys.exit(main())"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    folder = tmp_path / "repositories" / "project"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (folder / "train.py").write_text(LEGACY)
+    subprocess.run(["git", "init", "-q"], check=True)
+    return folder
+
+
+def type_(block: str) -> list:
+    """The statuses of the lines of a block, and what each prints."""
+    lines = block.strip().splitlines()
+    ran = [
+        subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        for line in lines
+    ]
+    assert [one.stderr for one in ran] == [""] * len(lines)
+    return [(one.returncode, one.stdout) for one in ran]
+
+
+def test_the_check_fails_while_a_retired_class_is_used(repository):
+    ((status, text),) = type_(CHECK)
+    assert status == 1
+    assert text.startswith("train.py:3:7: LS2")
+    assert (repository / "train.py").read_text() == LEGACY
+    (repository / "train.py").write_text("import tensorflow as tf\n")
+    assert type_(CHECK)[0][0] == 0
+
+
+def test_a_baseline_accepts_what_is_there(repository):
+    assert [status for status, _ in type_(BASELINE)] == [0, 0]
+    (repository / "train.py").write_text("# moved\n" + LEGACY + LEGACY.splitlines()[2])
+    ((status, text),) = type_(BASELINE.splitlines()[1])
+    assert (status, text.count(": LS2")) == (1, 1)
+
+
+def test_reports_for_reviews(repository):
+    (sarif, github) = type_(REVIEWS)
+    assert (sarif[0], github[0]) == (1, 1)
+    assert sarif[1].startswith("train.py:3:7: LS2")
+    assert json.loads((repository / "lossscale.sarif").read_text())["runs"][0]["results"]
+    assert github[1].startswith("::notice file=train.py,line=3,")
+
+
+def test_the_hook(repository):
+    (entry,) = re.findall(r"entry: (.*)", HOOK)
+    (arguments,) = re.findall(r"args: \[(.*)\]", HOOK)
+    assert f"{entry} {arguments.replace(',', '')}" == ("tf-lossscale migrate --check --to shim"), (
+        "the command of the first section"
+    )
+    shipped = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    assert f"entry: {entry}\n" in shipped
+    for line in ("pass_filenames: false", "types_or: [python, pyi, jupyter]"):
+        assert line in HOOK
+        assert shipped.count(line) == 2
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="changes owners, as root")
+def test_a_container(repository):
+    (repository / "pyproject.toml").write_text('[tool.tf-lossscale]\nto = "shim"\n')
+    for name in (".", ".git", "pyproject.toml", "train.py"):
+        os.chown(name, 54321, 54321)
+    command = ["tf-lossscale", "migrate", "--check"]
+    assert subprocess.run(command, stderr=subprocess.PIPE, check=False).returncode == 2
+    named = subprocess.run([*command, "--settings", "pyproject.toml"], check=False)
+    assert named.returncode == 1
+    assert type_(CONTAINER) == [(0, "")]
+    assert subprocess.run(command, check=False).returncode == 1
+
+
+def test_many_repositories(repository, monkeypatch):
+    monkeypatch.chdir(repository.parent.parent)
+    ran = subprocess.run(["bash", "-c", MANY], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("1 repositories/project/\n", "")
+    with open("project.json", encoding="utf-8") as file:
+        assert json.load(file)["summary"]["safe"] == 1
