@@ -22,6 +22,8 @@ OTHER_OPTIONS = {
     "doctor": (),
 }
 """The options of the subcommands that do not belong to the codemods, for completion."""
+_FILES = ("paths", "stdin_filename", "settings_file", "baseline", "write_baseline")
+"""The arguments that are files, for completion."""
 _MISSING = "--print-completion needs shtab: pip install tf-lossscale[completion]"
 _EPILOG = """\
 examples:
@@ -30,6 +32,7 @@ examples:
   %(prog)s --keras 3 --write     move to the API of Keras 3
   %(prog)s --check --select LS3  report what some rules find
   %(prog)s --report html:a.html  write a page with all findings
+  %(prog)s --check --baseline F  report what is not in the baseline F
 
 exit status:
   0    nothing is left to do
@@ -151,7 +154,7 @@ def _completed_parser(prog: str, file: Any) -> argparse.ArgumentParser:
         other.add_argument("paths", nargs="*").complete = file
     for subparser in commands.choices.values():
         for action in subparser._actions:
-            if action.dest in ("paths", "stdin_filename"):
+            if action.dest in _FILES:
                 action.complete = file
             elif action.dest == "codes":
                 action.choices = [code.code for code in codes()]

@@ -18,7 +18,6 @@ from .render import Source
 __all__ = ["Outcome"]
 
 _INLINED = "becomes arguments of the Keras optimizer"
-_NOTHING = "no symbol to migrate in it: its names are not TensorFlow's, or migrated already"
 _NOT_SELECTED = "the selected rules find nothing in it; others do"
 _SILENCED = "comments silence all findings in it"
 
@@ -27,7 +26,7 @@ class Outcome:
     """What becomes of the proposals for a file.
 
     Attributes:
-      note: why nothing is edited and nothing found, if that is so.
+      note: which options or comments hide all findings, if that is so.
 
     Args:
       program: the file.
@@ -58,7 +57,7 @@ class Outcome:
         silenced = set(map(id, self._silenced))
         shown = [one for one in selected if id(one) not in silenced and self._is_left(one)]
         self._shown = _without_moves_of_removed(shown)
-        self.note = _NOTHING
+        self.note = ""
         if len(selected) < len(proposals):
             self.note = _NOT_SELECTED
         if self._silenced:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ..facts import Decision, Reason
 from ..files.excludes import NOTEBOOK
 from ..files.printable import quoted, relative
 from ..model import Group, Options
 
-__all__ = ["note_of", "reasons_of_file"]
+__all__ = ["note_of", "reasons_of_file", "why_on_shim"]
 
 _GROUPS = {
     Group.CONTRIB: "contrib classes",
@@ -37,6 +37,13 @@ def reasons_of_file(
             key = tuple((one.file, one.need.line, one.need.why) for one in reasons)
             found.setdefault(key, ([], reasons))[0].append(group)
     yield from found.values()
+
+
+def why_on_shim(groups: Collection[Group], options: Options) -> str:
+    """Why the names that a file takes from the shim stay there, where no place decides it."""
+    if Group.CONTRIB in groups and not options.to_shim:
+        return "its contrib classes stay on the shim: nothing else has their behavior; see --unsafe"
+    return "its names are those of the shim already"
 
 
 def note_of(file: str, groups: Sequence[Group], reasons: Sequence[Reason]) -> str:

@@ -31,7 +31,7 @@ from .apply import Outcome
 from .comments import may_suppress
 from .file_facts import facts_of, kept_places, need_at, obstacles_of
 from .notebook import Notebook
-from .notes import note_of, reasons_of_file
+from .notes import note_of, reasons_of_file, why_on_shim
 from .parse import PythonTree, SourceError, python_tree
 from .prefilter import is_in_code, may_concern
 from .render import Place, Source
@@ -39,6 +39,7 @@ from .render import Place, Source
 __all__ = ["FileWork", "error_of", "links_in", "transform"]
 
 _NO_NAME = "no legacy name in it"
+_NOTHING = "no symbol to migrate in it: its names are not TensorFlow's, or migrated already"
 _ONLY_FINDINGS = "no edit is possible; see the findings"
 _DEEP = "is nested too deeply to be edited; split the deepest expression"
 
@@ -179,8 +180,20 @@ class FileWork:
                     data[index] = source.edited(module)
         found = [*document.findings(self._path, self._options), *outcome.findings(self._path)]
         findings = [document.placed(*item) for item in sorted(found, key=lambda item: item[0])]
-        note = "" if edits else _ONLY_FINDINGS if findings else outcome.note
+        if edits:
+            note = ""
+        elif findings:
+            note = _ONLY_FINDINGS
+        else:
+            note = outcome.note or self._why_on_shim(program) or _NOTHING
         return FileResult(document.with_sources(data), tuple(findings), note=note)
+
+    def _why_on_shim(self, program: Program) -> str:
+        """Why the names that the file takes from the shim stay there; empty if it has none."""
+        legacies = [reference.legacy for reference in program.references]
+        groups = {legacy.group for legacy in legacies if legacy.is_on_shim}
+        has_shim = b"tf_lossscale" in self._source
+        return why_on_shim(groups, self._options) if has_shim else ""
 
     def _has_names(self) -> bool:
         """Whether a source of the file has in its code a word that a rule looks for."""

@@ -210,6 +210,32 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
     assert b"3 files checked" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("symbol", "options", "why"),
+    [
+        (
+            "contrib.tpu.CrossShardOptimizer",
+            ["--to", "shim"],
+            "its names are those of the shim already",
+        ),
+        (
+            "keras.mixed_precision.LossScaleOptimizer",
+            ["--keras", "3"],
+            "its names are those of the shim already",
+        ),
+        (
+            "contrib.mixed_precision.FixedLossScaleManager",
+            [],
+            "its contrib classes stay on the shim: nothing else has their behavior; see --unsafe",
+        ),
+    ],
+)
+def test_verbose_reports_why_symbols_stay_on_the_shim(command_line, symbol, options, why):
+    command_line.write(a=f"import tf_lossscale as tfls\n\nx = tfls.{symbol}(y)\n".encode())
+    ran = command_line.run("migrate", "-v", *options)
+    assert (ran.status, ran.err.splitlines()[-1]) == (0, f"a.py: unchanged: {why}")
+
+
 def test_stdin_gives_the_result_on_stdout_and_the_report_on_stderr(command_line):
     ran = command_line.run("migrate", "-", "--stdin-filename", "src/a.py", stdin=LEGACY)
     assert ran.status == 1

@@ -43,6 +43,10 @@ def test_bash_completes(capsys, tmp_path):
     assert "migrate" in completions(script, "tf-lossscale mi")
     assert "--unsafe" in completions(script, "tf-lossscale migrate --un")
     assert set(completions(script, "tf-lossscale migrate --to ")) >= {"shim", "final"}
+    (tmp_path / "base.json").touch()
+    for option in ("--baseline", "--write-baseline", "--settings"):
+        found = completions(script, f"tf-lossscale migrate {option} {tmp_path}/ba")
+        assert found == [f"{tmp_path}/base.json"]
     assert "LS301" in completions(script, "tf-lossscale explain LS30")
     assert "--record" in completions(script, "tf-lossscale run --re")
 

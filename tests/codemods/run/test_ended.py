@@ -74,6 +74,28 @@ def test_nothing_is_left_at_any_moment(tmp_path, number, status):
     assert len(moments) > 50
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_page_of_records_leaves_nothing_either(tmp_path, number):
+    """As `compare --html` and `show --html` write it."""
+    slow = """
+import os, sys, time
+from tf_lossscale._process import guarded
+from tf_lossscale._records import output
+os.replace = lambda *_: (os.write(1, b"here"), time.sleep(60))
+sys.exit(guarded("prog", lambda: output.write("page.html", "text", [])))
+"""
+    process = subprocess.Popen(
+        program(slow), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.read(4) == b"here"
+    assert len(os.listdir(tmp_path)) == 1
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert err == b"prog: interrupted\n"
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_does_not_cut_the_end_short(command_line, first, second):
@@ -106,7 +128,7 @@ json_.write_list = write_list
 sys.exit(main())
 """
     process = subprocess.Popen(
-        [*program(slow), "migrate", "--check", "--report", "json:report.json"],
+        [*program(slow), "migrate", "--quiet", "--report", "json:report.json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
