@@ -21,7 +21,7 @@ __all__ = ["Baseline", "BaselineError", "Key", "base_of", "check_replaceable", "
 
 _MARK = "tf-lossscale baseline"
 _VERSION = 1
-_MOST_BYTES = 256 * 1024**2
+_MOST_BYTES = 12 * 1024**2
 
 
 class BaselineError(ValueError):
