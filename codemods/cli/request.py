@@ -141,6 +141,13 @@ class Request(argparse.Namespace):
         return any(report.file is None and report.format != "text" for report in self.report)
 
     @property
+    def outputs(self) -> set[str]:
+        """The absolute paths of the files that this run writes or compares with."""
+        files = [report.file for report in self.report]
+        named = (file for file in (*files, self.baseline, self.write_baseline) if file is not None)
+        return set(map(os.path.realpath, named))
+
+    @property
     def shows_diff(self) -> bool:
         """Whether to print the diff."""
         is_other_output = self.is_stdin or self.is_for_program or self.write_baseline is not None

@@ -24,6 +24,7 @@ from ..model import FileError, KerasChoice
 from ..project.evidence import ProjectSearch, is_project_file, largest
 from ..project.requirements import Requirements, is_requirements_file
 from ..reports.text import problem_line
+from ..run.baseline import is_own_output
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome
 from .request import Request
@@ -56,6 +57,7 @@ class FileSearch:
         self._watch = watch
         self._messages = messages
         self._bytes_left = self._limits.search
+        self._outputs = request.outputs
         self._project = None if request.choice is not None else ProjectSearch()
         self.requirements = Requirements() if request.write else None
         self.steps: list[Union[Candidate, FileOutcome]] = []
@@ -157,9 +159,12 @@ class FileSearch:
 
     def _data(self, file: Candidate) -> None:
         """Adds a file that is not Python to the steps if it may name a legacy path."""
+        if file.real in self._outputs:
+            return
         self.data_files.append(file.real)
         with contextlib.suppress(TooLargeError):  # not a configuration
-            if may_name_path(file.read(min(MOST_DATA, self._limits.size))):
+            data = file.read(min(MOST_DATA, self._limits.size))
+            if may_name_path(data) and not is_own_output(data):
                 self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
 
     def _concerns(self, file: Candidate, data: bytes) -> bool:

@@ -17,10 +17,23 @@ from ..files.printable import quoted, visible
 from ..model import Finding
 from .results import FileOutcome
 
-__all__ = ["Baseline", "BaselineError", "Key", "base_of", "check_replaceable", "read"]
+__all__ = [
+    "Baseline",
+    "BaselineError",
+    "Key",
+    "base_of",
+    "check_replaceable",
+    "is_own_output",
+    "read",
+]
 
 _MARK = "tf-lossscale baseline"
 _VERSION = 1
+_MARKS = (
+    f'"{_MARK}"'.encode(),
+    b'"name": "tf-lossscale", "version"',
+    b'{\n  "version": 1,\n  "summary"',
+)
 _MOST_BYTES = 12 * 1024**2
 
 
@@ -104,6 +117,12 @@ class Baseline:
             self._left[key] -= 1
         self.accepted += 1
         return True
+
+
+def is_own_output(data: bytes) -> bool:
+    """Whether a file is a baseline, or a JSON or SARIF report, which name what they found."""
+    head = data[:400]
+    return any(mark in head for mark in _MARKS)
 
 
 def base_of() -> str:

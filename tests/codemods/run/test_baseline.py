@@ -155,6 +155,19 @@ def test_what_cannot_be_read_or_written(legacy):
     assert not os.path.exists("new.json")
 
 
+@pytest.mark.parametrize("name", ["r.json", "sarif.json", "base.json", "text.txt"])
+def test_what_the_command_wrote_is_no_configuration(legacy, name):
+    """Reports and baselines name legacy paths, as configurations do (LS912)."""
+    form = {"r.json": "json", "text.txt": "text"}.get(name, "sarif")
+    options = ["--report", f"{form}:{name}"]
+    if name == "base.json":
+        options = ["--write-baseline", name]
+    assert b"LS301" in legacy.run("migrate", "--keras", "2", *options).out or "base" in name
+    again = options if name == "text.txt" else ["--keras", "2"]
+    ran = legacy.run("migrate", *again)
+    assert (b"LS301" in ran.out, b"LS912" in ran.out) == (True, False)
+
+
 def test_it_can_be_replaced_by_a_new_one(accepted):
     os.unlink("b.py")
     assert accepted.run("migrate", "--write-baseline", "base.json").status == 0
