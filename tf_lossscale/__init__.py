@@ -15,6 +15,7 @@ from tf_lossscale._namespace import TYPE_CHECKING, attach as _attach
 
 if TYPE_CHECKING:
     from tf_lossscale import (
+        checkpoints,
         compat,
         contrib,
         keras,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "accumulate",
+    "checkpoints",
     "compat",
     "contrib",
     "install",

@@ -100,6 +100,10 @@ class Checkpoint:
         lengths = map(len, strings)
         return 4 + sum(each + max(1, -(-each.bit_length() // 7)) for each in lengths)
 
+    def read(self, key: str) -> Any:
+        """Returns the value of a tensor."""
+        return self._reader.get_tensor(key)
+
     def states(self) -> Iterator[State]:
         if self.has_objects:
             found = finding.by_object(self.object_graph(), self.tensors)

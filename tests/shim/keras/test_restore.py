@@ -1,0 +1,300 @@
+"""`tfls.checkpoints.restore` continues runs of tf_keras on Keras 3, and runs of Keras 3 on tf_keras.
+
+The oracle is the run that was not interrupted. Gradients of biases in front of a batch
+normalization are only rounding errors, which Adam makes large, so no model has such a bias.
+"""
+
+import glob
+import os
+from typing import Any, Callable, Dict, List
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+OURS = tfls.keras.mixed_precision.LossScaleOptimizer
+KINDS = {kind.name: kind for kind in recorded.kinds()}
+ORIGINALS = {kind.name for kind in recorded.kinds() if kind.name != "keras3"}
+FACTORS = (1.0, 2.0, float("inf"), 1.0, 0.5, 1.0)
+RANDOM = np.random.RandomState(7)
+INPUTS = RANDOM.normal(size=(10, 8, 4)).astype(np.float32)
+TARGETS = RANDOM.normal(size=(10, 8, 1)).astype(np.float32)
+
+
+def keras_of(kind: str) -> Any:
+    if kind == "keras3":
+        return __import__("keras")
+    return __import__("tf_keras") if "keras3" in KINDS else tf.keras
+
+
+def functional(keras: Any) -> Any:
+    layers = keras.layers
+    inputs = layers.Input((4,))
+    shared = layers.Dense(4, activation="tanh")
+    hidden = layers.BatchNormalization()(layers.Dense(3, use_bias=False)(shared(shared(inputs))))
+    branches = [layers.Dense(2)(hidden), layers.Dense(2)(inputs)]
+    return keras.Model(inputs, layers.Dense(1)(layers.Concatenate()(branches)))
+
+
+def sequential(keras: Any) -> Any:
+    layers = keras.layers
+    inner = keras.Sequential([layers.Dense(3, activation="tanh"), layers.LayerNormalization()])
+    return keras.Sequential([inner, layers.Dropout(0.0), layers.Dense(1)])
+
+
+def recurrent(keras: Any) -> Any:
+    layers = keras.layers
+    inputs = layers.Input((4,))
+    steps = layers.Reshape((2, 2))(inputs)
+    both = layers.Bidirectional(layers.LSTM(3, return_sequences=True))(steps)
+    return keras.Model(inputs, layers.Dense(1)(layers.GRU(2)(both)))
+
+
+def convolution(keras: Any) -> Any:
+    layers = keras.layers
+    inputs = layers.Input((4,))
+    image = layers.Reshape((2, 2, 1))(inputs)
+    image = layers.DepthwiseConv2D(2, padding="same")(layers.Conv2D(2, 2, padding="same")(image))
+    image = layers.SeparableConv2D(2, 2, padding="same")(image)
+    return keras.Model(inputs, layers.Dense(1)(layers.Flatten()(image)))
+
+
+def attention(keras: Any) -> Any:
+    layers = keras.layers
+    inputs = layers.Input((4,))
+    steps = layers.Reshape((2, 2))(inputs)
+    attended = layers.MultiHeadAttention(2, 3)(steps, steps)
+    return keras.Model(inputs, layers.Dense(1)(layers.Flatten()(attended)))
+
+
+def subclassed(keras: Any) -> Any:
+    layers = keras.layers
+
+    class Model(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = layers.Dense(3)
+            self.blocks = [layers.Dense(3, activation="tanh"), layers.Dense(3)]
+            self.named = {"head": layers.Dense(1)}
+            self.inner = keras.Sequential([layers.Dense(2), layers.Dense(2)])
+
+        def call(self, inputs: Any) -> Any:
+            hidden = self.first(inputs)
+            for block in self.blocks:
+                hidden = block(hidden)
+            return self.named["head"](self.inner(hidden))
+
+    return Model()
+
+
+MODELS: Dict[str, Callable[[Any], Any]] = {
+    made.__name__: made
+    for made in (functional, sequential, recurrent, convolution, attention, subclassed)
+}
+OPTIMIZERS: Dict[str, Any] = {
+    "Adam": {"amsgrad": True},
+    "SGD": {"momentum": 0.5},
+    "RMSprop": {"momentum": 0.5},
+    "Adagrad": {},
+    "Adadelta": {},
+    "Adamax": {},
+    "Ftrl": {},
+}
+
+
+def optimizer_of(kind: str, name: str = "Adam", rate: float = 0.01, **options: Any) -> Any:
+    inner = getattr(KINDS[kind].optimizers, name)(learning_rate=rate, **options)
+    return OURS(inner, initial_scale=64.0, dynamic_growth_steps=3)
+
+
+def step(model: Any, optimizer: Any, number: int) -> None:
+    factor = FACTORS[number % len(FACTORS)]
+    with tf.GradientTape() as tape:
+        error = model(INPUTS[number], training=True) - TARGETS[number]
+        loss = optimizer.get_scaled_loss(tf.reduce_mean(error**2) * factor)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    unscaled = optimizer.get_unscaled_gradients(gradients)
+    optimizer.apply_gradients(list(zip(unscaled, model.trainable_variables)))
+
+
+def begun(kind: str, model: str, name: str = "Adam", **options: Any) -> Any:
+    """Returns a model and an optimizer after some steps."""
+    made = MODELS[model](keras_of(kind))
+    made(INPUTS[0])
+    optimizer = optimizer_of(kind, name, **options)
+    for number in range(4):
+        step(made, optimizer, number)
+    return made, optimizer
+
+
+def fresh(kind: str, model: str, name: str = "Adam", **options: Any) -> Any:
+    made = MODELS[model](keras_of(kind))
+    made(INPUTS[0])
+    return made, optimizer_of(kind, name, rate=0.5, **options)
+
+
+def weights(model: Any) -> List[Any]:
+    return [weight.numpy() for weight in model.weights]
+
+
+def assert_the_same_run(first: Any, second: Any, with_scale: bool = True) -> None:
+    """Takes more steps of both runs, and compares them."""
+    assert int(first[1].iterations.numpy()) == int(second[1].iterations.numpy())
+    if with_scale:
+        assert float(first[1].loss_scale) == float(second[1].loss_scale)
+    for number in range(4, 10):
+        step(*first, number)
+        step(*second, number)
+    for left, right in zip(weights(first[0]), weights(second[0])):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
+    if with_scale:
+        assert float(first[1].loss_scale) == float(second[1].loss_scale)
+
+
+PAIRS = [
+    (written, read)
+    for written in sorted(KINDS)
+    for read in sorted(KINDS)
+    if "keras3" not in KINDS or "keras3" in (written, read)
+]
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize(("written", "read"), PAIRS)
+def test_every_model_goes_on(written: str, read: str, model: str, tmp_path: Any) -> None:
+    original = begun(written, model)
+    checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
+    tf.train.CheckpointManager(checkpoint, str(tmp_path), 2).save()
+    resumed = fresh(read, model)
+    report = tfls.checkpoints.restore(tmp_path, *resumed)
+    assert not (report.initial or report.unused)
+    assert_the_same_run(original, resumed)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+@pytest.mark.parametrize(("written", "read"), PAIRS)
+def test_every_optimizer_goes_on(written: str, read: str, name: str, tmp_path: Any) -> None:
+    original = begun(written, "functional", name, **OPTIMIZERS[name])
+    path = tf.train.Checkpoint(net=original[0], opt=original[1]).save(str(tmp_path / "c"))
+    resumed = fresh(read, "functional", name, **OPTIMIZERS[name])
+    tfls.checkpoints.restore(path, *resumed)
+    assert_the_same_run(original, resumed)
+
+
+WITH_KERAS_2 = pytest.mark.skipif(not ORIGINALS, reason="there is no Keras 2")
+
+
+@WITH_KERAS_2
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+@pytest.mark.parametrize("written", sorted(ORIGINALS))
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_hdf5_files_have_all_but_the_scale(written: str, name: str, tmp_path: Any) -> None:
+    """The loss scale of Keras 2 is not in the file, and the printed line says so."""
+    original = begun(written, "functional", name, **OPTIMIZERS[name])
+    original[0].compile(optimizer=original[1], loss="mse")
+    path = str(tmp_path / "model.h5")
+    original[0].save(path)
+    resumed = fresh(
+        "keras3" if "keras3" in KINDS else written, "functional", name, **OPTIMIZERS[name]
+    )
+    report = tfls.checkpoints.restore(path, *resumed)
+    assert [entry.in_program for entry in report.initial] == ["loss scale", "good steps"]
+    assert "no loss scale" in str(report)
+    assert_the_same_run(original, resumed, with_scale=False)
+
+
+@WITH_KERAS_2
+@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("name", ["weights", "weights.h5"])
+def test_files_of_save_weights(model: str, name: str, tmp_path: Any) -> None:
+    written = sorted(ORIGINALS)[0]
+    original = begun(written, model)
+    path = str(tmp_path / name)
+    original[0].save_weights(path)
+    resumed, _ = fresh("keras3" if "keras3" in KINDS else written, model)
+    tfls.checkpoints.restore(path, resumed)
+    for left, right in zip(weights(original[0]), weights(resumed)):
+        np.testing.assert_array_equal(left, right)
+
+
+# Nothing is half restored.
+
+
+def saved(tmp_path: Any) -> str:
+    original = begun(sorted(KINDS)[-1], "functional")
+    checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
+    return str(checkpoint.save(str(tmp_path / "c")))
+
+
+def assert_refused(path: str, message: str, model: str = "functional", **options: Any) -> None:
+    resumed, optimizer = fresh(sorted(KINDS)[0], model, **options)
+    before = weights(resumed)
+    with pytest.raises(tfls.checkpoints.RestoreError, match=message):
+        tfls.checkpoints.restore(path, resumed, optimizer)
+    for left, right in zip(before, weights(resumed)):
+        np.testing.assert_array_equal(left, right)
+    assert int(optimizer.iterations.numpy()) == 0
+    assert float(optimizer.loss_scale) == 64.0
+
+
+def test_a_wrong_model_is_an_error(tmp_path: Any) -> None:
+    assert_refused(saved(tmp_path), "nothing was restored", model="recurrent")
+
+
+def test_another_optimizer_is_an_error(tmp_path: Any) -> None:
+    assert_refused(saved(tmp_path), "nothing was restored", name="Adagrad")
+
+
+def test_missing_files_are_an_error(tmp_path: Any) -> None:
+    assert_refused(str(tmp_path / "missing"), "no checkpoint")
+
+
+@pytest.mark.parametrize("kept", [0, 0.5, 0.99])
+def test_truncated_files_are_an_error(tmp_path: Any, kept: float) -> None:
+    path = saved(tmp_path)
+    for file in glob.glob(path + ".data*"):
+        with open(file, "r+b") as opened:
+            opened.truncate(int(os.path.getsize(file) * kept))
+    assert_refused(path, "damaged")
+
+
+def test_a_changed_byte_is_an_error(tmp_path: Any) -> None:
+    path = saved(tmp_path)
+    (file,) = glob.glob(path + ".data*")
+    with open(file, "r+b") as opened:
+        opened.seek(40)
+        byte = opened.read(1)
+        opened.seek(40)
+        opened.write(bytes([byte[0] ^ 1]))
+    assert_refused(path, "damaged|cannot be read")
+
+
+def test_left_over_values_need_partial(tmp_path: Any) -> None:
+    path = saved(tmp_path)
+    kind = sorted(KINDS)[0]
+    resumed, optimizer = fresh(kind, "functional")
+    with pytest.raises(tfls.checkpoints.RestoreError, match="or partial=True"):
+        tfls.checkpoints.restore(path, resumed)
+    report = tfls.checkpoints.restore(path, resumed, partial=True)
+    assert report.unused
+    assert not report.initial
+    tfls.checkpoints.restore(path, resumed, optimizer)
+
+
+def test_two_models_are_given_by_their_names(tmp_path: Any) -> None:
+    kinds = sorted(KINDS)
+    first, second = begun(kinds[-1], "sequential"), begun(kinds[-1], "sequential")
+    path = tf.train.Checkpoint(
+        a=first[0], b=second[0], a_optimizer=first[1], b_optimizer=second[1]
+    ).save(str(tmp_path / "c"))
+    a, b = fresh(kinds[0], "sequential"), fresh(kinds[0], "sequential")
+    with pytest.raises(tfls.checkpoints.RestoreError, match="several objects"):
+        tfls.checkpoints.restore(path, a[0])
+    tfls.checkpoints.restore(
+        path, {"a": a[0], "b": b[0]}, {"a_optimizer": a[1], "b_optimizer": b[1]}
+    )
+    assert_the_same_run(first, a)
+    assert_the_same_run(second, b)

@@ -1,0 +1,159 @@
+"""Reads `.h5` files of Keras 2, of `save_weights` and of `save` with the optimizer."""
+
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from tf_lossscale._checkpoint.keras_files import import_hdf5
+from tf_lossscale._restore.optimizer_state import SLOT_NAMES
+from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor, add_node
+
+_TOP_LEVEL = "top_level_model_weights"
+
+
+def read(path: str) -> Stored:
+    try:
+        with import_hdf5().File(path, "r") as file:
+            return _stored(path, file)
+    except (OSError, KeyError, ValueError, RuntimeError, UnicodeError) as error:
+        if isinstance(error, RestoreError):
+            raise
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise RestoreError(f"{path}: cannot be read as an HDF5 file: {line}") from error
+
+
+def _stored(path: str, file: Any) -> Stored:
+    weights = file.get("model_weights", file)
+    if "layer_names" not in weights.attrs:
+        raise RestoreError(
+            f"{path}: is not an .h5 file of weights of Keras 2. Files of Keras 3 are read by "
+            "load_weights() or load_model() of Keras 3"
+        )
+    nodes = [Node()]
+    model = add_node(nodes, 0, "model")
+    count = 0
+    for layer in _names(weights, "layer_names"):
+        names = _names(weights[layer], "weight_names")
+        if names:
+            owner = add_node(nodes, model, f"layer_with_weights-{count}")
+            count += 1
+            _add_weights(nodes, owner, weights[layer], names)
+    if _TOP_LEVEL in weights:
+        _add_weights(nodes, model, weights[_TOP_LEVEL], _names(weights[_TOP_LEVEL], "weight_names"))
+    config = _optimizer_config(file)
+    group = file.get("optimizer_weights")
+    if group is not None and "weight_names" in group.attrs:
+        _add_optimizer(nodes, group, _names(group, "weight_names"))
+    stored = Stored(path, ".h5 file", nodes, Reader(path))
+    stored.config = config
+    stored.lacks_scale = True
+    return stored
+
+
+def _add_weights(nodes: List[Node], owner: int, group: Any, names: List[str]) -> None:
+    for number, name in enumerate(names):
+        add_node(nodes, owner, f"legacy:{number}", _tensor(group[name], name))
+
+
+def _tensor(dataset: Any, name: str) -> Tensor:
+    if dataset.external or dataset.is_virtual:
+        raise RestoreError(f"{dataset.file.filename}: {dataset.name} is stored in another file")
+    return Tensor(dataset.name, tuple(dataset.shape), dataset.dtype.name, name.split(":")[0])
+
+
+def _names(group: Any, attribute: str) -> List[str]:
+    """Returns the names in an attribute, which Keras splits into several if they are long."""
+    found = list(group.attrs.get(attribute, []))
+    part = 0
+    while f"{attribute}{part}" in group.attrs:
+        found += list(group.attrs[f"{attribute}{part}"])
+        part += 1
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in found]
+
+
+def _add_optimizer(nodes: List[Node], group: Any, names: List[str]) -> None:
+    """Adds the optimizer as the objects of a checkpoint of Keras 2: slots by their variables."""
+    known = {
+        node.tensor.name: number for number, node in enumerate(nodes) if node.tensor is not None
+    }
+    optimizer = add_node(nodes, 0, "optimizer")
+    counts: Dict[str, int] = {}
+    lists: Dict[str, int] = {}
+    for name in names:
+        tensor = _tensor(group[name], name)
+        words = tensor.name.split("/")
+        if words[-1] in ("iter", "iteration"):
+            add_node(nodes, optimizer, "iter", tensor)
+            continue
+        slot, variable = _slot_of(words, known)
+        if slot is None:
+            is_single = not tensor.shape and tensor.dtype.startswith("float")
+            label = "_u_product" if is_single and "learning_rate" not in words[-1] else words[-1]
+            add_node(nodes, optimizer, label, tensor)
+            continue
+        if slot not in lists:
+            lists[slot] = add_node(nodes, optimizer, slot)
+        number = add_node(nodes, lists[slot], str(counts.get(slot, 0)), tensor)
+        counts[slot] = counts.get(slot, 0) + 1
+        if variable is not None:
+            nodes[optimizer].slots.append(Slot(slot, variable, number))
+    # A list whose variables are all known by name needs no order.
+    for slot, number in lists.items():
+        if len([each for each in nodes[optimizer].slots if each.name == slot]) == counts[slot]:
+            nodes[number].children = {}
+        else:
+            nodes[optimizer].slots = [each for each in nodes[optimizer].slots if each.name != slot]
+
+
+def _slot_of(words: List[str], known: Dict[str, int]) -> Tuple[Optional[str], Optional[int]]:
+    """Returns the name of a slot, and the node of its variable if the name shows it.
+
+    Names are `Adam/dense/kernel/m` of `OptimizerV2`, perhaps in a scope, and `m/dense/kernel` or
+    `Adam/m/dense/kernel` of later optimizers.
+    """
+    last = words[-1].rstrip("_0123456789")
+    if last in SLOT_NAMES and len(words) > 1:
+        starts = range(len(words) - 1)
+        ends = (known.get("/".join(words[start:-1])) for start in starts)
+        return last, next((node for node in ends if node is not None), None)
+    for start in range(1, len(words)):
+        node = known.get("/".join(words[start:]))
+        if node is not None:
+            return words[start - 1], node
+    return None, None
+
+
+def _optimizer_config(file: Any) -> Dict[str, Any]:
+    """Returns the hyperparameters of the inner optimizer in the configuration, by name."""
+    text = file.attrs.get("training_config")
+    if text is None:
+        return {}
+    loaded = json.loads(text)
+    config: Any = loaded.get("optimizer_config") if isinstance(loaded, dict) else None
+    while isinstance(config, dict):
+        inner = config.get("config", config)
+        if not isinstance(inner, dict):
+            return {}
+        wrapped = inner.get("inner_optimizer", inner.get("optimizer"))
+        if not isinstance(wrapped, dict):
+            return {name: value for name, value in inner.items() if _is_number(value)}
+        config = wrapped
+    return {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class Reader:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __call__(self, tensors: List[Tensor]) -> List[Any]:
+        try:
+            with import_hdf5().File(self._path, "r") as file:
+                return [np.asarray(file[tensor.key][()]) for tensor in tensors]
+        except (OSError, KeyError, ValueError, RuntimeError) as error:
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise RestoreError(f"{self._path}: damaged: {line}") from error

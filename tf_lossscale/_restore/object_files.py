@@ -1,0 +1,83 @@
+"""Reads TensorFlow checkpoints: object graphs, and the names of `tf.train.Saver`."""
+
+from typing import Any, List
+
+import numpy as np
+
+from tf_lossscale._checkpoint.locate import CheckpointError
+from tf_lossscale._checkpoint.tensorflow_files import Checkpoint
+from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor
+from tf_lossscale._versions.base import tf
+
+
+def read(prefix: str) -> Stored:
+    """Reads the objects of a checkpoint, and no tensor yet."""
+    checkpoint = _opened(prefix)
+    if not checkpoint.has_objects:
+        return _by_names(checkpoint)
+    try:
+        graph = checkpoint.object_graph()
+    except (CheckpointError, tf.errors.OpError, ValueError, AttributeError) as error:
+        raise RestoreError(str(error)) from error
+    nodes = [Node() for _ in graph.nodes]
+    for node, proto in zip(nodes, graph.nodes):
+        node.children = {child.local_name: child.node_id for child in proto.children}
+        node.slots = [
+            Slot(slot.slot_name, slot.original_variable_node_id, slot.slot_variable_node_id)
+            for slot in proto.slot_variables
+        ]
+        for attribute in proto.attributes:
+            if attribute.name == "VARIABLE_VALUE":
+                node.tensor = _tensor(checkpoint, attribute.checkpoint_key, attribute.full_name)
+    return Stored(prefix, "checkpoint with objects", nodes, Reader(checkpoint))
+
+
+def _opened(prefix: str) -> Checkpoint:
+    try:
+        return Checkpoint(prefix)
+    except CheckpointError as error:
+        raise RestoreError(str(error)) from error
+    except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise RestoreError(f"{prefix}: cannot be read as a checkpoint: {line}") from error
+
+
+def _by_names(checkpoint: Checkpoint) -> Stored:
+    """Returns a file of `tf.train.Saver`, whose root has each tensor under its name."""
+    root = Node()
+    nodes = [root]
+    for number, key in enumerate(sorted(checkpoint.tensors), start=1):
+        node = Node()
+        node.tensor = _tensor(checkpoint, key, key)
+        root.children[key] = number
+        nodes.append(node)
+    return Stored(checkpoint.prefix, "checkpoint with names", nodes, Reader(checkpoint))
+
+
+def _tensor(checkpoint: Checkpoint, key: str, name: str) -> Tensor:
+    if key not in checkpoint.tensors:
+        raise RestoreError(
+            f"{checkpoint.prefix}: damaged: its object graph refers to {key!r}, which is not in "
+            "its index"
+        )
+    dtype, shape = checkpoint.tensors[key]
+    return Tensor(key, shape, dtype, name)
+
+
+class Reader:
+    """Reads tensors of a checkpoint; an error names the first one that is damaged."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def __call__(self, tensors: List[Tensor]) -> List[Any]:
+        return [self._read(tensor) for tensor in tensors]
+
+    def _read(self, tensor: Tensor) -> Any:
+        try:
+            return np.asarray(self._checkpoint.read(tensor.key))
+        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise RestoreError(
+                f"{self._checkpoint.prefix}: damaged at {tensor.key!r}: {line}"
+            ) from error

@@ -1,0 +1,234 @@
+"""The program's optimizers: where each kind keeps what a file has."""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from tf_lossscale._restore.program import is_variable
+from tf_lossscale._restore.stored import RestoreError
+from tf_lossscale._versions.files import Trackable
+from tf_lossscale._versions.keras import keras_family
+
+_MOMENTS: Dict[str, Tuple[str, ...]] = {
+    "m": ("_momentums",),
+    "v": ("_velocities",),
+    "vhat": ("_velocity_hats",),
+}
+
+_SLOTS: Dict[str, Dict[str, Tuple[str, ...]]] = {
+    "Adam": _MOMENTS,
+    "AdamW": _MOMENTS,
+    "Nadam": {"m": ("_momentums",), "v": ("_velocities",)},
+    "Lamb": {"m": ("_momentums",), "v": ("_velocities",)},
+    "Adamax": {"m": ("_m",), "v": ("_u", "u")},
+    "SGD": {"momentum": ("momentums", "_momentums", "m")},
+    "RMSprop": {
+        "rms": ("_velocities", "velocity"),
+        "momentum": ("_momentums",),
+        "mg": ("_average_gradients", "average_gradient"),
+    },
+    "Adagrad": {"accumulator": ("_accumulators",)},
+    "Adadelta": {
+        "accum_grad": ("_accumulated_grads", "accumulated_grad"),
+        "accum_var": ("_accumulated_delta_vars", "accumulated_delta_var"),
+    },
+    "Ftrl": {"accumulator": ("_accumulators",), "linear": ("_linears",)},
+    "Lion": {"m": ("_momentums", "momentums")},
+}
+"""The slots of each class: their names in `OptimizerV2`, the lists in later optimizers, and the
+names in HDF5 files of the latter."""
+
+_RENAMED = {"lr": "learning_rate"}
+_OF_CONFIGS_ONLY = (
+    *("name", "amsgrad", "epsilon", "centered", "nesterov", "jit_compile", "is_legacy_optimizer"),
+    *("weight_decay", "clipnorm", "global_clipnorm", "clipvalue", "use_ema", "ema_momentum"),
+    *("ema_overwrite_frequency", "initial_accumulator_value", "loss_scale_factor"),
+)
+Assignment = Tuple[Any, Callable[[], Any]]
+
+
+class ProgramOptimizer:
+    """An optimizer of the program, wrapped in a loss-scale optimizer or not."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.outer = optimizer
+        self.inner = _innermost(optimizer)
+        family = keras_family(self.inner)
+        if family is None:
+            raise RestoreError(
+                f"{type(optimizer).__name__} is not a Keras optimizer. restore() reads the state "
+                "of Keras optimizers; pass the one of the model."
+            )
+        self.kind = family.kind
+
+    @property
+    def class_name(self) -> str:
+        return type(self.inner).__name__
+
+    @property
+    def known_class(self) -> str:
+        """The name of Keras's own class that the optimizer is, or is derived from; or ""."""
+        names = (base.__name__ for base in type(self.inner).__mro__)
+        return next((name for name in names if name in _SLOTS), "")
+
+    def build(self, variables: Sequence[Any]) -> None:
+        """Creates the slots for variables, and all other variables of the optimizer."""
+        variables = list(variables)
+        if self.kind == "legacy":
+            self.inner.iterations  # noqa: B018  # created when it is read
+            self.inner._create_hypers()
+            self.inner._create_slots(variables)
+        elif self.kind == "new":
+            self.inner.build(variables)
+        elif not self.inner.built or not self.outer.built:
+            self.outer.build(variables)
+
+    @property
+    def trained(self) -> Optional[List[Any]]:
+        """The variables that the optimizer was built for, if it was and keeps them."""
+        if self.kind == "keras3" and self.inner.built:
+            return list(self.inner._trainable_variables)
+        return None
+
+    @property
+    def iterations(self) -> Any:
+        return self.inner.iterations
+
+    def slot_names(self) -> Dict[str, Sequence[str]]:
+        """Returns the slots of this class, and the lists in which later optimizers have them."""
+        return dict(_SLOTS.get(self.known_class, {}))
+
+    def resolve(self, name: str) -> str:
+        """Returns the name that this class has for a slot or a list of a file."""
+        for slot, lists in self.slot_names().items():
+            if name == slot or name in lists:
+                return slot
+        return name
+
+    def slot(self, name: str, variable: Any) -> Optional[Any]:
+        """Returns the variable of a slot, or None if this optimizer has no such slot."""
+        if self.kind == "legacy":
+            if name not in self.inner.get_slot_names():
+                return None
+            try:
+                return self.inner.get_slot(variable, name)
+            except KeyError:
+                return None
+        slots = self._list(name)
+        index = self._index(variable)
+        if slots is None or index is None or index >= len(slots):
+            return None
+        return slots[index]
+
+    def slots(self, variables: Sequence[Any]) -> List[Tuple[str, Any, Any]]:
+        """Returns the name, the variable and the slot variable of each slot."""
+        names: List[str] = (
+            list(self.inner.get_slot_names()) if self.kind == "legacy" else list(self.slot_names())
+        )
+        if not names and self.kind != "legacy":
+            names = _lists_of_variables(self.inner)
+        found = []
+        for name in names:
+            for variable in variables:
+                slot = self.slot(name, variable)
+                if slot is not None:
+                    found.append((name, variable, slot))
+        return found
+
+    def single(self, name: str) -> Optional[Any]:
+        """Returns the variable that Nadam has once, under its name in any Keras."""
+        del name
+        attributes = vars(self.inner)
+        found = attributes.get("_u_product", attributes.get("_m_cache"))
+        return found if is_variable(found) else None
+
+    def _list(self, name: str) -> Optional[Sequence[Any]]:
+        attributes = vars(self.inner)
+        for attribute in (*self.slot_names().get(name, ()), name):
+            if isinstance(attributes.get(attribute), (list, tuple)):
+                found: Sequence[Any] = attributes[attribute]
+                return found
+        return None
+
+    def _index(self, variable: Any) -> Optional[int]:
+        try:
+            if self.kind == "new":
+                return int(self.inner._index_dict[self.inner._var_key(variable)])
+            return int(self.inner._get_variable_index(variable))
+        except KeyError:
+            return None
+
+    def set_hyperparameter(self, name: str, value: float) -> Optional[Assignment]:
+        """Returns how to set a hyperparameter: its variable, or None, and a function that sets it.
+
+        Returns None where there is nothing to set.
+
+        Raises:
+          RestoreError: this class has no such hyperparameter, and the value is not its neutral one.
+        """
+        name = _RENAMED.get(name, name)
+        if name == "learning_rate" and self._has_schedule:
+            return None  # as on Keras 2, the schedule of the program counts
+        if name == "decay" and value == 0:
+            name = "decay" if self.kind == "legacy" else ""
+        if not name:
+            return None
+        inner = self.inner
+        if self.kind == "legacy":
+            if name in inner._hyper:
+                return None, lambda: inner._set_hyper(name, value)
+        elif name == "learning_rate":
+            rate = vars(inner).get("_learning_rate")
+            return rate, lambda: rate.assign(value)
+        elif isinstance(getattr(inner, name, None), (int, float)):
+            return None, lambda: setattr(inner, name, value)
+        if name in _OF_CONFIGS_ONLY or self._same_by_default(name, value):
+            return None
+        raise RestoreError(
+            f"the optimizer has {name}={value} in the file, which {self.class_name} of the program "
+            "does not have. Use the optimizer class that the file was saved with"
+        )
+
+    def _same_by_default(self, name: str, value: float) -> bool:
+        """Returns whether a class without a hyperparameter computes what the value means."""
+        return name == "momentum" and value == 0
+
+    @property
+    def _has_schedule(self) -> bool:
+        if self.kind == "legacy":
+            return callable(self.inner._hyper.get("learning_rate"))
+        return not hasattr(vars(self.inner).get("_learning_rate"), "assign")
+
+    def scale(self) -> Tuple[Optional[Any], Optional[Any]]:
+        """Returns the variables of a dynamic loss scale, and of its counter; or two None."""
+        attributes = vars(self.outer)
+        if is_variable(attributes.get("dynamic_scale")):
+            if not getattr(self.outer, "dynamic", True):
+                return None, None
+            return attributes["dynamic_scale"], attributes["step_counter"]
+        children = _children_of(self.outer)
+        below = _children_of(children["loss_scale"]) if "loss_scale" in children else {}
+        return below.get("current_loss_scale"), below.get("good_steps")
+
+
+def _lists_of_variables(optimizer: Any) -> List[str]:
+    return [
+        name
+        for name, value in vars(optimizer).items()
+        if name not in ("_variables", "_trainable_variables")
+        if isinstance(value, (list, tuple)) and value and all(map(is_variable, value))
+    ]
+
+
+def _innermost(optimizer: Any) -> Any:
+    while True:
+        attributes = vars(optimizer)
+        inner = attributes.get("_optimizer", attributes.get("inner_optimizer"))
+        if inner is None or not hasattr(inner, "get_config"):
+            return optimizer
+        optimizer = inner
+
+
+def _children_of(value: Any) -> Dict[str, Any]:
+    """Returns what a checkpoint saves below an object, by name."""
+    if hasattr(Trackable, "_trackable_children"):  # from TensorFlow 2.8 on
+        return dict(value._trackable_children())
+    return {each.name: each.ref for each in getattr(value, "_checkpoint_dependencies", ())}

@@ -1,0 +1,160 @@
+"""The program's side: the children of its models and layers under the names that files have."""
+
+from typing import Any, Dict, Iterator, List, Optional, Set
+
+from tf_lossscale._restore.stored import Shape
+
+# Attributes of layers that have one name on Keras 2, and another one on Keras 3.
+_OTHER_NAMES = {
+    "depthwise_kernel": "kernel",
+    "kernel": "depthwise_kernel",
+    "mean": "adapt_mean",
+    "variance": "adapt_variance",
+    "adapt_mean": "mean",
+    "adapt_variance": "variance",
+    "u": "vector_u",
+    "vector_u": "u",
+}
+
+# What a file of Keras 3 calls the model itself, as a child of the model.
+_SAME_OBJECT = ("_functional",)
+
+
+def is_variable(value: Any) -> bool:
+    return hasattr(value, "assign") and hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def name_of(variable: Any) -> str:
+    """Returns the name of a variable as the program shows it."""
+    name = getattr(variable, "path", None) or getattr(variable, "name", "") or "variable"
+    return str(name).split(":")[0]
+
+
+def shape_of(variable: Any) -> Shape:
+    return tuple(int(size) for size in variable.shape)
+
+
+def dtype_of(variable: Any) -> str:
+    dtype = variable.dtype
+    return str(getattr(dtype, "name", dtype)).replace("_ref", "")
+
+
+def weights_of(value: Any) -> List[Any]:
+    """Returns the variables of a model, module, variable, or of a list or dictionary of them."""
+    if is_variable(value):
+        return [value]
+    if isinstance(value, dict):
+        return _distinct(weight for part in value.values() for weight in weights_of(part))
+    if isinstance(value, (list, tuple)):
+        return _distinct(weight for part in value for weight in weights_of(part))
+    found = getattr(value, "weights", None)
+    if isinstance(found, (list, tuple)):
+        # Models of Keras 3 do not list variables of TensorFlow that are their attributes.
+        is_keras_3 = "_trainable_variables" in vars(value)
+        if not is_keras_3:
+            return _distinct(found)
+        own = [attribute for attribute in vars(value).values() if is_variable(attribute)]
+        is_extra = [each for each in own if not _is_seed(each) and not hasattr(each, "path")]
+        return _distinct([*found, *is_extra])
+    found = getattr(value, "variables", None)
+    return _distinct(found) if isinstance(found, (list, tuple)) else []
+
+
+def trained_by(value: Any) -> List[Any]:
+    """Returns the trainable variables of a model, or of a list or dictionary of models."""
+    if is_variable(value):
+        return [value] if getattr(value, "trainable", True) else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return _distinct(variable for part in value for variable in trained_by(part))
+    return _distinct(getattr(value, "trainable_variables", ()))
+
+
+def _is_seed(variable: Any) -> bool:
+    return "seed_generator" in name_of(variable)
+
+
+def _distinct(variables: Any) -> List[Any]:
+    seen: Set[int] = set()
+    found = []
+    for variable in variables:
+        if id(variable) not in seen:
+            seen.add(id(variable))
+            found.append(variable)
+    return found
+
+
+def layers_of(value: Any) -> List[Any]:
+    """Returns the layers of a model in its order; those of a layer that is no model, too."""
+    layers = getattr(value, "layers", None)
+    if isinstance(layers, (list, tuple)):
+        return list(layers)
+    flatten = getattr(value, "_flatten_layers", None)
+    if flatten is None:
+        return []
+    return list(flatten(include_self=False, recursive=False))
+
+
+def layers_with_weights(value: Any) -> List[Any]:
+    return [layer for layer in layers_of(value) if getattr(layer, "weights", None)]
+
+
+def own_variables(layer: Any) -> List[Any]:
+    """Returns the variables of a layer in the order of `save_own_variables` of Keras 3."""
+    attributes = vars(layer)
+    found: List[Any] = []
+    for keras_3, keras_2 in (
+        ("_trainable_variables", "_trainable_weights"),
+        ("_non_trainable_variables", "_non_trainable_weights"),
+    ):
+        variables = attributes.get(keras_3, attributes.get(keras_2, ()))
+        found += [variable for variable in variables if not _is_seed(variable)]
+    return found
+
+
+def child_of(value: Any, name: str) -> Optional[Any]:
+    """Returns the object that a program has where a file has the child `name`, or None."""
+    if isinstance(value, (list, tuple)):
+        return _element(value, name)
+    if isinstance(value, dict):
+        return value.get(name, value.get(int(name)) if name.isdigit() else None)
+    if name in _SAME_OBJECT:
+        return value
+    for candidate in _names(name):
+        found = _attribute(value, candidate)
+        if _is_an_object(found):
+            return found
+    stem, _, number = name.rpartition("-")
+    if stem == "cell" and number.isdigit():  # of `StackedRNNCells`
+        return _element(_attribute(value, "cells") or (), number)
+    return None
+
+
+def _names(name: str) -> Iterator[str]:
+    bare = name.lstrip("_")
+    for candidate in (name, bare, _OTHER_NAMES.get(bare)):
+        if candidate:
+            yield from (candidate, "_" + candidate)
+
+
+def _element(values: Any, number: str) -> Optional[Any]:
+    if not number.isdigit() or int(number) >= len(values):
+        return None
+    return values[int(number)]
+
+
+def _attribute(value: Any, name: str) -> Optional[Any]:
+    try:
+        attributes: Dict[str, Any] = vars(value)
+    except TypeError:
+        return None
+    return attributes.get(name)
+
+
+def _is_an_object(value: Any) -> bool:
+    if value is None or isinstance(value, (str, bytes, int, float, bool, type)):
+        return False
+    return (
+        is_variable(value) or isinstance(value, (list, tuple, dict)) or hasattr(value, "__dict__")
+    )

@@ -1,0 +1,40 @@
+"""What `restore` reports."""
+
+from typing import NamedTuple, Optional, Tuple
+
+
+class Entry(NamedTuple):
+    """A value of the file and the variable of the program; None where there is no such one."""
+
+    in_file: Optional[str]
+    file_shape: Optional[Tuple[int, ...]]
+    in_program: Optional[str]
+    program_shape: Optional[Tuple[int, ...]]
+
+
+class Report(NamedTuple):
+    """What was restored from a file, and what was not.
+
+    Attributes:
+      path: the file, or the prefix of the checkpoint.
+      written_by: the kind of the optimizer in the file, such as "Keras 2, legacy optimizer".
+      restored: the values of the file that the program has now.
+      initial: variables of the program that the file has no value for.
+      unused: values of the file that the program has no variable for.
+    """
+
+    path: str
+    written_by: str
+    restored: Tuple[Entry, ...]
+    initial: Tuple[Entry, ...]
+    unused: Tuple[Entry, ...]
+    notes: Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The line that `restore` prints."""
+        notes = "".join(f"; {note}" for note in self.notes)
+        return (
+            f"tf-lossscale: restored {len(self.restored)} values of {self.path} "
+            f"({self.written_by}){notes}; {len(self.initial)} variables keep their initial value, "
+            f"{len(self.unused)} values of the file are unused"
+        )
