@@ -142,3 +142,13 @@ def test_python_behind_a_link_is_python(command_line):
     status, report = migrate(command_line, "--write", "--allow-dirty", "--to", "shim")
     assert (status, [one["code"] for one in report["findings"]]) == (0, ["LS602"])
     assert "tfls" in command_line.path("policy.txt").read_text()
+
+
+@pytest.mark.parametrize("name", ["json", "sarif"])
+def test_reports_of_the_command_are_no_configurations(command_line, name):
+    command_line.path("old.py").write_text(f"patch('{OLD}.Policy')\n")
+    argv = ["migrate", ".", "--no-settings", "--to", "shim"]
+    command_line.run(*argv, "--report", f"{name}:report.json")
+    assert OLD in command_line.path("report.json").read_text()
+    findings = migrate(command_line, "--to", "shim")[1]["findings"]
+    assert [finding["path"] for finding in findings] == ["old.py"]
