@@ -220,7 +220,7 @@ class Summary:
         are_most = 2 * self.skipped.count > self.steps and not self._only_began_with_skips()
         if not (is_at_minimum or are_most):
             return ""
-        cause = "the gradients themselves are not finite, whatever the scale"
+        cause = "most steps were skipped"
         if is_at_minimum and self.scale is not None:
             cause = advice.of_minimum(self.scale)
         if not self.bad:
