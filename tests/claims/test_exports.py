@@ -71,6 +71,7 @@ def public_names() -> List[str]:
             operator.attrgetter(namespace)(tf_lossscale)
             symbols = _paths.NAMESPACES[_paths.VIEWS.get(namespace, namespace)]
             found += [f"{namespace}.{name}" for name in symbols]
+    found += [f"checkpoints.{name}" for name in tf_lossscale.checkpoints.__all__]
     return found + [f"monitoring.{name}" for name in tf_lossscale.monitoring.__all__]
 
 

@@ -24,9 +24,11 @@ warnings.showwarning = lambda message, *_, **__: caught.append(str(message))
     ("docs/prove.md", 0): IN_A_FOLDER,
     ("docs/checkpoints.md", 0): IN_A_FOLDER
     + MODEL.replace("OWNER.keras", "KERAS").replace("KERAS", "tf_keras")
-    + "model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)",
-    # In the folder of the block before.
-    ("docs/checkpoints.md", 1): MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
+    + """
+model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
+tf.train.Checkpoint(model=model, optimizer=model.optimizer).save("run/c")
+"""
+    + MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
     ("docs/keras.md", 5): IN_A_FOLDER
     + """
 import tensorflow as tf
@@ -52,7 +54,7 @@ ENDINGS = {
     ("docs/scale-at-1.md", 1): "assert stopped and monitor.counts().steps == 8",
     ("docs/wrappers.md", 0): "assert int(optimizer.iterations) == 2\n"
     "assert int(optimizer.inner_optimizer.applied) == 1",
-    ("docs/checkpoints.md", 1): "assert int(model.optimizer.iterations) == 1",
+    ("docs/checkpoints.md", 0): "assert int(model.optimizer.iterations) == 1",
     ("docs/tf1.md", 0): "assert train_op.graph is loss.graph",
     ("docs/tf1.md", 1): """
 scale = Halving()

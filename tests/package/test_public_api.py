@@ -29,13 +29,17 @@ keras.mixed_precision: LossScaleOptimizer Policy set_global_policy global_policy
 OWN: Dict[str, Set[str]] = {
     "": {"__version__", "accumulate", "install", "uninstall"},
     "recording": {"RecordingError", "start", "stop"},
+    "checkpoints": {"Entry", "Report", "RestoreError", "restore"},
     "monitoring": {
         *("Monitor", "NonfiniteLayer", "StepCounts", "find_nonfinite", "find_nonfinite_layer"),
     },
 }
 """The names that TensorFlow never had, by module."""
 
-TOP = {"compat", "contrib", "keras", "mixed_precision", "monitoring", "recording", "tpu", "train"}
+TOP = {
+    *("checkpoints", "compat", "contrib", "keras", "mixed_precision", "monitoring", "recording"),
+    *("tpu", "train"),
+}
 COMMANDS = {
     *("migrate", "rules", "explain"),
     *("run", "record", "show", "compare", "checkpoint", "doctor"),

@@ -189,7 +189,7 @@ class ProgramOptimizer:
 
     def _same_by_default(self, name: str, value: float) -> bool:
         """Returns whether a class without a hyperparameter computes what the value means."""
-        return name == "momentum" and value == 0
+        return name in ("momentum", "l2_shrinkage_regularization_strength") and value == 0
 
     @property
     def _has_schedule(self) -> bool:

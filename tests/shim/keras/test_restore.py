@@ -1,7 +1,8 @@
 """`tfls.checkpoints.restore` continues runs of tf_keras on Keras 3, and runs of Keras 3 on tf_keras.
 
 The oracle is the run that was not interrupted. Gradients of biases in front of a batch
-normalization are only rounding errors, which Adam makes large, so no model has such a bias.
+normalization, and of keys of an attention, are only rounding errors, which Adam makes large, so no
+model has such a bias.
 """
 
 import glob
@@ -66,7 +67,7 @@ def attention(keras: Any) -> Any:
     layers = keras.layers
     inputs = layers.Input((4,))
     steps = layers.Reshape((2, 2))(inputs)
-    attended = layers.MultiHeadAttention(2, 3)(steps, steps)
+    attended = layers.MultiHeadAttention(2, 3, use_bias=False)(steps, steps)
     return keras.Model(inputs, layers.Dense(1)(layers.Flatten()(attended)))
 
 
@@ -94,6 +95,8 @@ MODELS: Dict[str, Callable[[Any], Any]] = {
     made.__name__: made
     for made in (functional, sequential, recurrent, convolution, attention, subclassed)
 }
+if not hasattr(keras_of(sorted(KINDS)[0]).layers, "MultiHeadAttention"):  # before TensorFlow 2.4
+    del MODELS["attention"]
 OPTIMIZERS: Dict[str, Any] = {
     "Adam": {"amsgrad": True},
     "SGD": {"momentum": 0.5},
@@ -162,6 +165,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize(("written", "read"), PAIRS)
 def test_every_model_goes_on(written: str, read: str, model: str, tmp_path: Any) -> None:
@@ -170,10 +174,12 @@ def test_every_model_goes_on(written: str, read: str, model: str, tmp_path: Any)
     tf.train.CheckpointManager(checkpoint, str(tmp_path), 2).save()
     resumed = fresh(read, model)
     report = tfls.checkpoints.restore(tmp_path, *resumed)
-    assert not (report.initial or report.unused)
+    assert not report.initial
+    assert not report.unused
     assert_the_same_run(original, resumed)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize(("written", "read"), PAIRS)
 def test_every_optimizer_goes_on(written: str, read: str, name: str, tmp_path: Any) -> None:
@@ -187,6 +193,7 @@ def test_every_optimizer_goes_on(written: str, read: str, name: str, tmp_path: A
 WITH_KERAS_2 = pytest.mark.skipif(not ORIGINALS, reason="there is no Keras 2")
 
 
+@pytest.mark.sampled(5)
 @WITH_KERAS_2
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("written", sorted(ORIGINALS))
@@ -206,6 +213,7 @@ def test_hdf5_files_have_all_but_the_scale(written: str, name: str, tmp_path: An
     assert_the_same_run(original, resumed, with_scale=False)
 
 
+@pytest.mark.sampled(5)
 @WITH_KERAS_2
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("name", ["weights", "weights.h5"])
@@ -258,7 +266,7 @@ def test_truncated_files_are_an_error(tmp_path: Any, kept: float) -> None:
     for file in glob.glob(path + ".data*"):
         with open(file, "r+b") as opened:
             opened.truncate(int(os.path.getsize(file) * kept))
-    assert_refused(path, "damaged")
+    assert_refused(path, "damaged|cannot be read")
 
 
 def test_a_changed_byte_is_an_error(tmp_path: Any) -> None:
