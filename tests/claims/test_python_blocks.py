@@ -21,6 +21,14 @@ import warnings
 caught = []
 warnings.showwarning = lambda message, *_, **__: caught.append(str(message))
 """,
+    ("docs/guide-keras.md", 0): IN_A_FOLDER
+    + MODEL.replace("OWNER", "tfls").replace("KERAS", "keras")
+    + """
+import tf_lossscale
+model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
+tf.train.Checkpoint(model=model, optimizer=model.optimizer).save("run/c")
+optimizer = model.optimizer
+""",
     ("docs/prove.md", 0): IN_A_FOLDER,
     ("docs/checkpoints.md", 0): IN_A_FOLDER
     + MODEL.replace("OWNER.keras", "KERAS").replace("KERAS", "tf_keras")

@@ -107,8 +107,8 @@ def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> 
         start = f"Start with DynamicLossScale(initial_loss_scale={scale})."
     elif other.layout.family == "keras" and by_object:
         start = (
-            "The LossScaleOptimizer of tf_lossscale restores the file itself on Keras 3, if "
-            "tf.train.Checkpoint finds the variables: see docs/checkpoints.md, A half-trained run. "
+            "The program restores the file itself, once its model is built: import tf_lossscale; "
+            f"tf_lossscale.checkpoints.restore({prefix!r}, model, optimizer). "
             f"Or: {start[0].lower()}{start[1:]}"
         )
     return (

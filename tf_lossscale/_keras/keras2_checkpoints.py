@@ -218,8 +218,8 @@ class Keras2Checkpoints:
             raise RuntimeError(
                 "A checkpoint of Keras 2 was restored, but only a part of it: some values "
                 f"({shown}) belong to variables that this program does not have under "
-                "the same names: models of Keras 3 have others. Save weights and optimizer on "
-                "Keras 2 by their values, as docs/checkpoints.md of tf-lossscale describes."
+                "the same names: models of Keras 3 have others. Restore the file with "
+                "tf_lossscale.checkpoints.restore(path, model, optimizer)."
             )
 
     def _all_trained_are_restored(self, checkpoint: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Reads TensorFlow checkpoints: object graphs, and the names of `tf.train.Saver`."""
+"""Reads the object graphs of TensorFlow checkpoints, and the tensors of their objects."""
 
 from typing import Any, List
 
@@ -14,7 +14,10 @@ def read(prefix: str) -> Stored:
     """Reads the objects of a checkpoint, and no tensor yet."""
     checkpoint = _opened(prefix)
     if not checkpoint.has_objects:
-        return _by_names(checkpoint)
+        raise RestoreError(
+            f"{prefix}: is a file of tf.train.Saver, which has names of variables and no objects. "
+            "Assign its values with tf.train.load_checkpoint(path).get_tensor(name)"
+        )
     try:
         graph = checkpoint.object_graph()
     except (CheckpointError, tf.errors.OpError, ValueError, AttributeError) as error:
@@ -40,18 +43,6 @@ def _opened(prefix: str) -> Checkpoint:
     except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RestoreError(f"{prefix}: cannot be read as a checkpoint: {line}") from error
-
-
-def _by_names(checkpoint: Checkpoint) -> Stored:
-    """Returns a file of `tf.train.Saver`, whose root has each tensor under its name."""
-    root = Node()
-    nodes = [root]
-    for number, key in enumerate(sorted(checkpoint.tensors), start=1):
-        node = Node()
-        node.tensor = _tensor(checkpoint, key, key)
-        root.children[key] = number
-        nodes.append(node)
-    return Stored(checkpoint.prefix, "checkpoint with names", nodes, Reader(checkpoint))
 
 
 def _tensor(checkpoint: Checkpoint, key: str, name: str) -> Tensor:

@@ -1,7 +1,7 @@
 """What a file holds, in one form for all formats: a graph of named objects, some with a tensor.
 
-`object_files`, `hdf5_files` and `name_files` read files into it. `matching` finds the variables of
-the program that belong to its tensors.
+`object_files` and `hdf5_files` read files into it. `matching` finds the variables of the program
+that belong to its tensors.
 """
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple

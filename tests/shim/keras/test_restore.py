@@ -1,4 +1,4 @@
-"""`tfls.checkpoints.restore` continues runs of tf_keras on Keras 3, and runs of Keras 3 on tf_keras.
+"""`tfls.checkpoints.restore` continues runs of Keras 2 on Keras 3, and runs of Keras 3 on Keras 2.
 
 The oracle is the run that was not interrupted. Gradients of biases in front of a batch
 normalization, and of keys of an attention, are only rounding errors, which Adam makes large, so no
@@ -258,6 +258,14 @@ def test_another_optimizer_is_an_error(tmp_path: Any) -> None:
 
 def test_missing_files_are_an_error(tmp_path: Any) -> None:
     assert_refused(str(tmp_path / "missing"), "no checkpoint")
+
+
+def test_files_of_the_saver_are_an_error(tmp_path: Any) -> None:
+    path = str(tmp_path / "model")
+    tf.raw_ops.SaveV2(
+        prefix=path, tensor_names=["kernel"], shape_and_slices=[""], tensors=[tf.ones([4, 4])]
+    )
+    assert_refused(path, "tf.train.Saver")
 
 
 @pytest.mark.parametrize("kept", [0, 0.5, 0.99])
