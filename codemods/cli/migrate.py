@@ -125,12 +125,17 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
         chosen.work(request.jobs, lambda done: messages.at("Processing", done, count))
         messages.clear()
         if request.write and not request.allow_dirty:
-            why = work_trees.why_not_restorable(chosen.changed())
-            if why is not None:
-                what = "commit or stash the changes, or pass --allow-dirty"
-                raise _RefusedError(f"nothing written: {why}; {what}")
+            _refuse_dirty(chosen.changed())
         processed = chosen.outcomes()
     return (next(processed) if isinstance(step, Candidate) else step for step in search.steps)
+
+
+def _refuse_dirty(files: Iterable[str]) -> None:
+    """Raises an error if git could not restore one of the files."""
+    why = work_trees.why_not_restorable(files)
+    if why is not None:
+        what = "commit or stash the changes, or pass --allow-dirty"
+        raise _RefusedError(f"nothing written: {why}; {what}")
 
 
 def _process_stdin(request: Request, summary: Summary, messages: Messages) -> Iterable[FileOutcome]:

@@ -70,16 +70,7 @@ class Request(argparse.Namespace):
         """
         given = {name: value for name, value in vars(arguments).items() if value is not None}
         request = cls(**given)
-        if "-" in request.paths and not request.is_stdin:
-            raise ValueError("- (stdin) cannot be combined with other paths")
-        if request.stdin_filename and not request.is_stdin:
-            raise ValueError("--stdin-filename requires -")
-        if request.write and (request.check or request.is_stdin):
-            raise ValueError("--write cannot be combined with --check or -")
-        if request.write and request.write_baseline:
-            raise ValueError("--write-baseline cannot be combined with --write")
-        if request.settings_file and not arguments.settings:
-            raise ValueError("--settings cannot be combined with --no-settings")
+        request._check_combinations()
         settings = request._loaded_settings()
         for name in settings.values.keys() - given.keys():
             setattr(request, name, settings.values[name])
@@ -94,12 +85,30 @@ class Request(argparse.Namespace):
         base = os.getcwd() if "exclude" in given else settings.directory
         request.excludes = Excludes(request.exclude, base)
         request.settings_note = settings.shown(given)
-        if request.keras != "auto":
-            reason = f"keras = {request.keras} in {quoted(relative(settings.path))}"
-            if "keras" in given:
-                reason = f"--keras {request.keras}"
-            request.choice = KerasChoice(int(request.keras), reason, is_given="keras" in given)
+        request._choose_keras(settings, "keras" in given)
         return request
+
+    def _check_combinations(self) -> None:
+        """Raises ValueError if options of the command line cannot be combined."""
+        if "-" in self.paths and not self.is_stdin:
+            raise ValueError("- (stdin) cannot be combined with other paths")
+        if self.stdin_filename and not self.is_stdin:
+            raise ValueError("--stdin-filename requires -")
+        if self.write and (self.check or self.is_stdin):
+            raise ValueError("--write cannot be combined with --check or -")
+        if self.write and self.write_baseline:
+            raise ValueError("--write-baseline cannot be combined with --write")
+        if self.settings_file and not self.settings:
+            raise ValueError("--settings cannot be combined with --no-settings")
+
+    def _choose_keras(self, settings: Settings, is_given: bool) -> None:
+        """Chooses the Keras version that the command line or the settings give, if they do."""
+        if self.keras == "auto":
+            return
+        reason = f"keras = {self.keras} in {quoted(relative(settings.path))}"
+        if is_given:
+            reason = f"--keras {self.keras}"
+        self.choice = KerasChoice(int(self.keras), reason, is_given=is_given)
 
     def _loaded_settings(self) -> Settings:
         if self.settings_file:

@@ -34,7 +34,7 @@ _MARKS = (
     b'"name": "tf-lossscale", "version"',
     b'{\n  "version": 1,\n  "summary"',
 )
-_MOST_BYTES = 12 * 1024**2
+_MOST_BYTES = 8 * 1024**2
 
 
 class BaselineError(ValueError):

@@ -128,17 +128,21 @@ class Workers:
         """Yields the number of each job, from 0, and what it gives, as soon as it is done."""
         waiting = dict(enumerate(jobs))
         while waiting or any(worker.job is not None for worker in self._workers):
-            for worker in self._workers:
-                if worker.job is None:
-                    self._give_next(worker, waiting)
-            while waiting and len(self._workers) < self._most and self._has_new(waiting):
-                if not self._start():
-                    break
-                self._give_next(self._workers[-1], waiting)
+            self._give_out(waiting)
             if waiting and not self._workers:
                 yield from self._do_here(waiting)
                 return
             yield from self._results()
+
+    def _give_out(self, waiting: dict[int, Job]) -> None:
+        """Gives each idle worker a job, and starts more workers if there are more jobs."""
+        for worker in self._workers:
+            if worker.job is None:
+                self._give_next(worker, waiting)
+        while waiting and len(self._workers) < self._most and self._has_new(waiting):
+            if not self._start():
+                return
+            self._give_next(self._workers[-1], waiting)
 
     def _start(self) -> bool:
         """Starts a worker; False if the system allows no more processes or pipes."""
