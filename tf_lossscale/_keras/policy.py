@@ -3,7 +3,7 @@
 They set the policy of the installed Keras, and mark it as one of the shim (`policy_marks`).
 """
 
-from typing import Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from tf_lossscale._core.same_class import is_our, stands_for
 from tf_lossscale._keras.compiling import SCALED
@@ -53,6 +53,10 @@ class Policy(MadePolicy, metaclass=PolicyClass):
 
     _makes = InstalledPolicy
     _pickled_as = (__name__, "Policy")
+
+    if TYPE_CHECKING:  # the installed class has it
+
+        def __init__(self, name: str) -> None: ...
 
 
 stands_for(Policy, InstalledPolicy)
