@@ -67,9 +67,9 @@ def optimizers_in(stored: Stored) -> List[int]:
 
 def _is_optimizer(stored: Stored, number: int) -> bool:
     children = stored.nodes[number].children
-    if "iter" in children or {"_iterations", "_learning_rate"} <= set(children):
-        return True
-    if "_iterations" in children and "_variables" in children:
+    # Keras 3 has a counter called `iterations` up to 3.4.
+    counts = bool({"_iterations", "iterations"} & set(children))
+    if "iter" in children or (counts and {"_learning_rate", "_variables"} & set(children)):
         return True
     base = children.get("base_optimizer")
     return base is not None and "iter" in stored.nodes[base].children

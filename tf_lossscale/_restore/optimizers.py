@@ -229,6 +229,6 @@ def _innermost(optimizer: Any) -> Any:
 
 def _children_of(value: Any) -> Dict[str, Any]:
     """Returns what a checkpoint saves below an object, by name."""
-    if hasattr(Trackable, "_trackable_children"):  # from TensorFlow 2.8 on
-        return dict(value._trackable_children())
-    return {each.name: each.ref for each in getattr(value, "_checkpoint_dependencies", ())}
+    if hasattr(Trackable, "_checkpoint_dependencies"):  # up to TensorFlow 2.8
+        return {child.name: child.ref for child in value._checkpoint_dependencies}
+    return dict(value._trackable_children())

@@ -446,7 +446,7 @@ def _skip_own_variables(plan: _Plan, state: OptimizerState) -> None:
     if "inner_optimizer" not in node.children:
         names: Tuple[str, ...] = ("_current_learning_rate",)
     else:
-        names = ("_iterations", "_learning_rate")
+        names = ("_iterations", "iterations", "_learning_rate")
     for name in names:
         child = node.children.get(name)
         tensor = None if child is None else plan.stored.nodes[child].tensor
