@@ -14,7 +14,7 @@ from .options import Parser, add_options, code_prefixes
 __all__ = ["OTHER_OPTIONS", "completion", "main", "parsers"]
 
 OTHER_OPTIONS = {
-    "run": ("--replace", "--record", "--overwrite", "--no-norm", "--seed"),
+    "run": ("--replace", "--record", "--overwrite", "--no-norm", "--seed", "--monitor"),
     "record": ("--disturb", "--before", "--overwrite", "--no-norm", "--seed"),
     "show": ("--json", "--html"),
     "compare": ("--baseline", "--loss-tolerance", "--html", "--json"),

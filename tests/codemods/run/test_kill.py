@@ -58,7 +58,7 @@ files = 0
 def replace_and_kill(path, old, new):
     global files
     files += 1
-    replace(path, old, new, 60 if files == 6 else -1)
+    replace(path, old, new, 90 if files == 6 else -1)
 
 atomic_write.replace = replace_and_kill
 sys.exit(main())
