@@ -38,9 +38,10 @@ def step(kind, optimizer, style, count, size, compiled):
 
     def body():
         with tf.GradientTape() as tape:
-            # The gradients are trivial, so that the optimizer dominates the time, but they are not
-            # constants, which would be folded without scaling.
-            loss = factor * tf.add_n([tf.reduce_sum(each) for each in watched])
+            # The gradients take little time, so that the optimizer dominates it. But they are not
+            # constants, which would be folded without scaling, and differ: Grappler merges equal
+            # ones, and then a finite check tests a single gradient.
+            loss = factor * tf.add_n([tf.reduce_sum(tf.square(each)) for each in watched])
             if style == "loop":
                 loss = optimizer.get_scaled_loss(loss)
             elif style == "fit":

@@ -23,7 +23,7 @@ from tf_lossscale._keras.policy_marks import (
     marked,
 )
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras import policy_of_layer
+from tf_lossscale._versions.keras import is_keras_3, policy_of_layer
 from tf_lossscale._versions.originals import original
 
 
@@ -76,6 +76,8 @@ def set_global_policy(policy: Any) -> None:
     if is_our(PolicyWithLossScale, policy):
         set_policy(policy)
         return
+    if policy is None and is_keras_3(tf.keras):  # whose own function takes no None
+        policy = tf.keras.backend.floatx()
     installed_set_global_policy(policy)
     if policy is not None:
         is_name = isinstance(policy, str)

@@ -91,6 +91,8 @@ def test_set_and_get(name: str) -> None:
     assert FINAL.global_policy().name == "float32"
     FINAL.set_global_policy(FINAL.Policy(name))
     assert FINAL.global_policy().name == name
+    FINAL.set_global_policy(None)
+    assert FINAL.global_policy().name == ("float32" if tf.executing_eagerly() else "_infer")
 
 
 def test_the_policy_of_a_layer() -> None:
