@@ -36,8 +36,8 @@ SHIM = r"""
     # shim/tf1/test_golden.py
     - changes = tf.logical_or(counted >= period, tf.logical_not(finite))
     + changes = tf.logical_or(counted > period, tf.logical_not(finite))
-    - where(divided < 1.0, tf.ones
-    + where(divided < 2.0, tf.ones
+    - where(divided < minimum, tf.fill
+    + where(divided < 2.0 * minimum, tf.fill
     - tf.logical_and(not_finite, bad >= manager._decr_every_n_nan_or_inf)
     + tf.logical_and(not_finite, bad > manager._decr_every_n_nan_or_inf)
     - return where(tf1.is_finite(new), new, old)
@@ -206,8 +206,8 @@ CODEMODS = r"""
     + if False:
     - elif -exit_code == signal.SIGSEGV:
     + elif False:
-    - if request.write and (request.check or
-    + if request.write and (False or
+    - if self.write and (self.check or
+    + if self.write and (False or
 
     # codemods/reports/test_reports.py
     - if plain and not _COMMAND.match(path):

@@ -261,7 +261,10 @@ class _Arguments:
                 or options.get("skip_gradients_aggregation", False)
             )
             if not kind.is_keras_3:
-                pairs = given["grads_and_vars"] = list(given["grads_and_vars"])
+                passed_pairs = given["grads_and_vars"]
+                pairs = list(passed_pairs)
+                if iter(passed_pairs) is passed_pairs:  # and so it is empty now
+                    given["grads_and_vars"] = iter(pairs)
                 self.args, self.kwargs = bound.args[1:], bound.kwargs
                 gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
             else:

@@ -121,6 +121,36 @@ def test_a_graph_that_was_built_before_recording_is_noticed(tmp_path):
         tfls.recording.stop()
 
 
+@pytest.mark.parametrize(
+    "namespace",
+    [tfls.contrib.mixed_precision]
+    + ([importlib.import_module("tensorflow.contrib.mixed_precision")] if TF1 else []),
+    ids=["ours", "original"][: 1 + TF1],
+)
+def test_an_iterator_of_pairs_is_as_empty_as_without_recording(tmp_path, namespace):
+    """TensorFlow's class of contrib reads the pairs twice, and so it refuses an iterator."""
+
+    def outcome():
+        with tf.Graph().as_default():
+            optimizer = namespace.LossScaleOptimizer(
+                tf1.train.GradientDescentOptimizer(0.5), namespace.FixedLossScaleManager(8)
+            )
+            variable = v1_variable()
+            pairs = zip([tf.ones_like(variable)], [variable])
+            try:
+                optimizer.apply_gradients(pairs)
+            except ValueError as error:
+                return str(error)
+            return "built"
+
+    without = outcome()
+    tfls.recording.start(tmp_path / "record")
+    with_recording = outcome()
+    with pytest.warns(RuntimeWarning):  # no step was run
+        tfls.recording.stop()
+    assert with_recording == without
+
+
 @eager_only
 def test_steps_that_are_missing_in_between_are_noticed(tmp_path):
     program = Program()
