@@ -17,6 +17,7 @@ _MOST_FINDINGS = 100
 """Findings in one file; a longer list of paths is data."""
 _TEXT = ".txt"
 _NO_NAME = "no legacy name in it"
+_ONLY_FINDINGS = "only Python is edited; see the findings"
 
 
 class DataWork:
@@ -50,7 +51,7 @@ class DataWork:
     def result(self, decision: Decision) -> FileResult:
         """The unchanged file, with a finding for each legacy path."""
         findings = tuple(finding for finding, _ in zip(self._findings(), range(_MOST_FINDINGS)))
-        return FileResult(self._source, findings, note="" if findings else _NO_NAME)
+        return FileResult(self._source, findings, note=_ONLY_FINDINGS if findings else _NO_NAME)
 
     def _findings(self) -> Iterator[Finding]:
         for number, line in enumerate(self._text.split("\n"), 1):
