@@ -66,6 +66,18 @@ _RENAMED = {
     "momentums": "_momentums",  # of Lion; SGD still has `momentums`
 }
 
+# What the new-style optimizers of Keras 2 always save, if their class has it. Other lists depend on
+# the options, such as `_velocity_hats`.
+_ALWAYS_SAVED = ("_velocities", "_u", "_u_product", "_linears", "_accumulated_grads")
+
+# The same of `OptimizerV2`, by the attribute of Keras 3: slots, variables and hyperparameters.
+_SAVED_BY_V2 = {
+    "rho": "rho",
+    "_u_product": "momentum_cache",
+    "_linears": "linear",
+    "_accumulated_grads": "accum_grad",
+}
+
 # Single variables that `build` of a Keras 3 optimizer creates: of Nadam.
 _CREATED_BY_BUILD = ("momentum_cache", "_u_product")
 
@@ -174,14 +186,14 @@ class Keras2Checkpoints:
     def slot(self, name: str, variable: Any, position: Any) -> Optional[Any]:
         """Returns the variable of a slot; None if it does not exist yet, and is restored later."""
         slots = self._list_of_slots(name)
-        if self._inner.built and slots is None:
+        if self._inner.built and not slots:
             raise ValueError(
                 f"The checkpoint has the slot {name!r} for {_name(variable)}, but "
                 f"{type(self._inner).__name__} of Keras 3 has no such slot. Restore it into an "
                 "optimizer of the class, and with the options, that it was saved with."
             )
         index = self._index(variable)
-        if slots is None or index is None:
+        if not slots or index is None:
             self._slots.append(DeferredSlot(name, variable, position))
             return None
         return slots[index]
@@ -210,6 +222,7 @@ class Keras2Checkpoints:
         lost = [*self._lists, *(slot.name for slot in self._slots)]
         node = _node_of(checkpoint, self._wrapper)
         if node is not None:
+            self._refuse_file_of_another_class(checkpoint, node)
             lost += _unbound_slots(checkpoint, node)
             if not self._all_trained_are_restored(checkpoint):
                 lost += _unbound_values(checkpoint)
@@ -221,6 +234,46 @@ class Keras2Checkpoints:
                 "the same names: models of Keras 3 have others. Restore the file with "
                 "tf_lossscale.checkpoints.restore(path, model, optimizer)."
             )
+
+    def _refuse_file_of_another_class(self, checkpoint: Any, node: Any) -> None:
+        """Raises a ValueError for slots that mean something else to the class of the program."""
+        if not self._inner.built:
+            return
+        is_new = layout_of(_children_of(node)) is Layout.NEW
+        missing = self._missing_lists(node) if is_new else self._missing_names(checkpoint, node)
+        if missing or (is_new and self._has_other_velocities(checkpoint, node)):
+            what = f"no {', '.join(missing)}" if missing else "slots of another class"
+            raise ValueError(
+                f"The checkpoint of Keras 2 has {what} for {type(self._inner).__name__}. Restore "
+                "it into an optimizer of the class that it was saved with."
+            )
+
+    def _missing_lists(self, node: Any) -> List[str]:
+        names = _children_of(node)
+        attributes = vars(self._inner)
+        return [name for name in _ALWAYS_SAVED if name in attributes and name not in names]
+
+    def _missing_names(self, checkpoint: Any, node: Any) -> List[str]:
+        """Returns what `OptimizerV2` of this class saves with its slots, and is not in the file."""
+        nodes = checkpoint.object_graph_proto.nodes
+        holders = [node, *(nodes[child.node_id] for child in node.children)]
+        slots = {slot.slot_name for holder in holders for slot in holder.slot_variables}
+        found = slots.union(*map(_children_of, holders))
+        attributes = vars(self._inner)
+        wanted = [name for attribute, name in _SAVED_BY_V2.items() if attribute in attributes]
+        is_sgd = not slots and "rho" not in wanted  # or a file from before the first step
+        return [] if is_sgd else [name for name in wanted if name not in found]
+
+    def _has_other_velocities(self, checkpoint: Any, node: Any) -> bool:
+        """Returns whether only one of file and program has RMSprop.
+
+        `_velocities` is the "v" of Adam and the "velocity" of RMSprop.
+        """
+        lists = {child.local_name: child.node_id for child in node.children}
+        if "_velocities" not in lists or "_velocities" not in vars(self._inner):
+            return False
+        is_of_rmsprop = _holds(checkpoint, lists["_velocities"], "velocity")
+        return is_of_rmsprop != hasattr(self._inner, "rho")
 
     def _all_trained_are_restored(self, checkpoint: Any) -> bool:
         """Returns whether each trained variable was in the file.
@@ -434,6 +487,15 @@ def _node_of(checkpoint: Any, bound: Any) -> Optional[Any]:
         if found is bound:
             return checkpoint.object_graph_proto.nodes[number]
     return None
+
+
+def _holds(checkpoint: Any, number: int, word: str) -> bool:
+    """Returns whether the first variable of a list in a file has `word` in its name."""
+    nodes = checkpoint.object_graph_proto.nodes
+    for child in nodes[number].children:
+        for attribute in nodes[child.node_id].attributes:
+            return word in attribute.full_name.split("/")
+    return False
 
 
 def _children_of(node: Any) -> List[str]:

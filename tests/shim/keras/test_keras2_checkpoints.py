@@ -221,6 +221,42 @@ def test_an_optimizer_without_the_slots_is_an_error(kind: str, tmp_path: Any) ->
         tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
 
 
+# Optimizers whose slots have the names, or the lists, of those of another class.
+OTHER_CLASSES = [
+    ("legacy", "Adam", ["RMSprop", "Nadam", "SGD"]),
+    ("legacy", "SGD", ["RMSprop", "Adam", "Ftrl"]),
+    ("legacy", "RMSprop", ["Adam", "Adamax", "SGD"]),
+    ("legacy", "Adagrad", ["Ftrl", "Adadelta"]),
+    ("new", "Adam", ["RMSprop", "Nadam", "Adamax", "SGD", "Lion"]),
+    ("new", "RMSprop", ["Adam", "AdamW", "Nadam"]),
+    ("new", "SGD", ["Adam", "RMSprop"]),
+    ("new", "Adagrad", ["Ftrl", "Adadelta"]),
+    ("new", "Nadam", ["Adam", "RMSprop"]),
+]
+
+
+@WITH_TF_KERAS
+@BUILT
+@pytest.mark.parametrize(("kind", "name", "others"), OTHER_CLASSES)
+def test_a_file_of_another_class_is_an_error(
+    kind: str, name: str, others: List[str], built: bool, tmp_path: Any
+) -> None:
+    options = {"momentum": 0.5} if name == "SGD" else {}
+    _, _, path = written(Program(kind, name, options), tmp_path)
+
+    def go_on_with(other: str) -> None:
+        resumed = variables()
+        optimizer = on_keras_3(other, learning_rate=0.0625)
+        if built:
+            optimizer.build(resumed)
+        tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+        step(optimizer, resumed, 1.0)
+
+    for other in others:
+        with pytest.raises((ValueError, RuntimeError), match="checkpoint"):
+            go_on_with(other)
+
+
 @WITH_TF_KERAS
 def test_a_hyperparameter_without_a_counterpart_is_an_error(tmp_path: Any) -> None:
     """Nadam of Keras 3, and of TensorFlow 2.11, has another schedule of its momentum."""
