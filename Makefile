@@ -2,6 +2,7 @@
 #
 #   make demo       migrate two legacy training scripts and check that they train like the originals
 #   make check      lint, types, and the tests of the folders that differ from main, without TensorFlow
+#   make format     format the code, and fix what ruff can fix
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
 #   make test-long  the property tests at full size
 #   make guides     follow the guides of the documentation from start to end, in new environments
@@ -36,7 +37,7 @@ DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu defects bench clean
+.PHONY: programs rules demo check format test test-long lint types unit doctest docs package guides clients versions gpu defects bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -51,6 +52,10 @@ test: $(TEST)/.ready
 	$(MAKE) --no-print-directory --jobs 2 package lint types doctest docs
 	$(MAKE) --no-print-directory unit
 	@echo "make test: all passed"
+
+format: $(TEST)/.ready
+	$(TEST)/bin/ruff check --fix .
+	$(TEST)/bin/ruff format .
 
 lint: $(TEST)/.ready
 	$(TEST)/bin/ruff check .
