@@ -67,7 +67,9 @@ class Accumulator:
         self._micro_batches = micro_batches
         self._variables: Optional[List[Any]] = None
         self._sums: List[Optional[Any]] = []
+        self._dtypes: List[Any] = []  # of the first gradient of each variable
         self._count: Any = None
+        self._is_in_graph = False  # whether a function or graph has a step of these sums
 
     @property
     def optimizer(self) -> Any:
@@ -91,17 +93,22 @@ class Accumulator:
           An operation to run, in a graph; None in eager mode.
 
         Raises:
-          ValueError: the variables are not those of the call before.
+          ValueError: the variables are not those of the call before; or a variable has its first
+            gradient after a function or graph was built without one.
         """
         pairs = list(grads_and_vars)
         gradients = [gradient for gradient, _ in pairs]
         self._prepare(gradients, [variable for _, variable in pairs])
+        self._is_in_graph |= not tf.executing_eagerly()
         added = self._add(gradients)
 
         def finish(strategy: Any, added: Sequence[Any], dtypes: Sequence[Any]) -> Any:
             return self._finish(strategy, added, lambda: self._apply(dtypes, args, kwargs))
 
-        dtypes = [None if gradient is None else gradient.dtype for gradient in gradients]
+        dtypes = [
+            known if gradient is None else gradient.dtype
+            for gradient, known in zip(gradients, self._dtypes)
+        ]
         done = merge(lambda strategy, added: finish(strategy, added, dtypes), added)
         return None if tf.executing_eagerly() else tf.group(done)
 
@@ -120,6 +127,13 @@ class Accumulator:
         ]
         if is_known and not missing:
             return
+        if is_known and self._is_in_graph:
+            # A step that was built before would neither apply this sum nor set it to 0.
+            names = ", ".join(repr(variables[position].name) for position in missing)
+            raise ValueError(
+                f"Variables had no gradient when a tf.function or graph was built: {names}. Pass "
+                "tf.zeros_like(variable) in place of None there."
+            )
         merge(lambda strategy: self._create(strategy, missing, gradients, variables))
 
     def _create(
@@ -130,6 +144,7 @@ class Accumulator:
             if self._variables is None:
                 self._variables = variables
                 self._sums = [None] * len(variables)
+                self._dtypes = [None] * len(variables)
                 self._count = tf1.Variable(
                     0,
                     name="accumulated/count",
@@ -139,16 +154,15 @@ class Accumulator:
                     aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
                 )
             for position in missing:
-                dtype = gradients[position].dtype
-                self._sums[position] = _new_sum(variables[position], dtype)
+                self._dtypes[position] = gradients[position].dtype
+                self._sums[position] = _new_sum(variables[position], self._dtypes[position])
 
     def _add(self, gradients: Sequence[Any]) -> List[Any]:
         """Adds gradients of this replica; returns operations, none in eager mode."""
         added = []
         for gradient, total in zip(gradients, self._sums):
             if gradient is not None and total is not None:
-                dense = tf.convert_to_tensor(gradient)
-                added.append(total.assign_add(tf.cast(dense, total.dtype)))
+                added.append(total.assign_add(tf.cast(_dense(gradient, total), total.dtype)))
         return [] if tf.executing_eagerly() else [tf.group(*added)]
 
     def _finish(self, strategy: Any, added: Sequence[Any], apply: Any) -> Any:
@@ -162,31 +176,41 @@ class Accumulator:
             is_last = self._count.read_value() >= self._micro_batches
 
         def step() -> Any:
+            # First, because the next micro-batch begins a step even if this one raises an error.
+            begun = self._count.assign(0, read_value=False)
             done = call_in_replicas(strategy, apply, [])
-            with tf.control_dependencies(done):
-                return self._count.assign(0, read_value=False)
+            return tf.group(*done, *([] if begun is None else [begun]))
 
         return branch(is_last, step)
 
     def _apply(self, dtypes: Sequence[Any], args: Tuple[Any, ...], kwargs: Any) -> Any:
-        """Lets the optimizer apply the means, and sets the sums to 0: in one replica."""
+        """Sets the sums to 0, and lets the optimizer apply the means: in one replica."""
         means = [
             None
             if total is None
             else tf.cast(tf.convert_to_tensor(total) / self._micro_batches, dtype)
             for total, dtype in zip(self._sums, dtypes)
         ]
+        with tf.control_dependencies([mean for mean in means if mean is not None]):
+            sums = [total for total in self._sums if total is not None]
+            cleared = [total.assign(tf.zeros_like(total)) for total in sums]
         pairs = list(zip(means, self._variables or ()))
         done = self._optimizer.apply_gradients(pairs, *args, **kwargs)
         is_operation = isinstance(done, (tf.Operation, tf.Tensor))
-        with tf.control_dependencies([done] if is_operation else []):
-            sums = [total for total in self._sums if total is not None]
-            return tf.group(*[total.assign(tf.zeros_like(total)) for total in sums])
+        return tf.group(*cleared, *([done] if is_operation else []))
 
 
 def _are_same(variables: Sequence[Any], others: Sequence[Any]) -> bool:
     pairs = zip(variables, others)
     return len(variables) == len(others) and all(variable is other for variable, other in pairs)
+
+
+def _dense(gradient: Any, total: Any) -> Any:
+    """Returns a gradient as a tensor of the shape of its sum."""
+    if isinstance(gradient, tf.IndexedSlices) and gradient.dense_shape is None:
+        shape = tf.shape(total, out_type=gradient.indices.dtype)
+        gradient = tf.IndexedSlices(gradient.values, gradient.indices, dense_shape=shape)
+    return tf.convert_to_tensor(gradient)
 
 
 def _new_sum(variable: Any, dtype: Any) -> Any:

@@ -85,6 +85,59 @@ def test_sparse_gradients_none_and_half_precision(subject: Any) -> None:
         assert (value(variable), value(other)) == ([-1.0, 1.5], 1.0)
 
 
+@by_subject
+def test_none_in_the_last_micro_batch_counts_as_0(subject: Any) -> None:
+    with support.eager():
+        variable, _, accumulated = made(subject)
+        other = recorded.make_variable(subject.kind, 1.0, "other")
+        ones = tf.constant([1.0, 1.0])
+        accumulated.apply_gradients([(ones, variable), (tf.constant(1.0), other)])
+        accumulated.apply_gradients([(ones, variable), (None, other)])
+        assert (value(variable), value(other)) == ([0.5, 1.5], 0.75)
+
+
+@by_subject
+def test_a_first_gradient_after_a_function_was_built_is_refused(subject: Any) -> None:
+    with support.eager():
+        variable, _, accumulated = made(subject)
+        other = recorded.make_variable(subject.kind, 1.0, "other")
+
+        @tf.function
+        def step(has_both: bool) -> None:
+            gradient = tf.constant(1.0) if has_both else None
+            accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable), (gradient, other)])
+
+        step(False)
+        with pytest.raises(ValueError, match=r"had no gradient when .* was built: 'other"):
+            step(True)
+        step(False)
+        assert (value(variable), value(other)) == ([0.5, 1.5], 1.0)
+
+
+@by_subject
+def test_the_next_micro_batch_begins_a_step_after_an_error(subject: Any) -> None:
+    with support.eager():
+        variable, _, accumulated = made(subject)
+        pairs = [(tf.constant([1.0, 1.0]), variable)]
+        accumulated.apply_gradients(pairs)
+        with pytest.raises(TypeError, match="unknown_argument"):
+            accumulated.apply_gradients(pairs, unknown_argument=True)
+        accumulated.apply_gradients(pairs)
+        assert value(variable) == [1.0, 2.0]
+        accumulated.apply_gradients(pairs)
+        assert value(variable) == [0.5, 1.5]
+
+
+@by_subject
+def test_sparse_gradients_without_a_shape(subject: Any) -> None:
+    with support.eager():
+        variable, _, accumulated = made(subject)
+        sparse = tf.IndexedSlices(tf.constant([1.0, 1.0]), tf.constant([1, 1]))
+        for _ in range(2):
+            accumulated.apply_gradients([(sparse, variable)])
+        assert value(variable) == [1.0, 1.0]
+
+
 def test_sums_of_16_bit_gradients_do_not_overflow() -> None:
     with support.eager():
         variable = tf.compat.v2.Variable(0.0, dtype=tf.float16)
