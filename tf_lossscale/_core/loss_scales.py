@@ -4,7 +4,12 @@ import abc
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.minimum import minimum_in_config, minimum_of, takes_minimum_scale
+from tf_lossscale._core.minimum import (
+    minimum_in_config,
+    minimum_of,
+    refuse_minimum_above,
+    takes_minimum_scale,
+)
 from tf_lossscale._core.replicas import summed_to_test
 from tf_lossscale._core.same_class import SameClass, behaves_as, stands_for
 from tf_lossscale._core.state import HoldsState, dynamic_update, update_as_cond
@@ -193,7 +198,8 @@ class DynamicLossScale(LossScale):
       multiplier: the scale is multiplied by it to grow, and divided by it to shrink.
 
     Raises:
-      ValueError: an argument cannot be made a number (TypeError for a tensor of a graph).
+      ValueError: an argument cannot be made a number (TypeError for a tensor of a graph);
+        or `minimum_scale` is above 1 and above `initial_loss_scale`.
     """
 
     @takes_minimum_scale
@@ -207,6 +213,7 @@ class DynamicLossScale(LossScale):
         self._initial_loss_scale = float(initial_loss_scale)
         self._increment_period = int(increment_period)
         self._multiplier = float(multiplier)
+        refuse_minimum_above(self._initial_loss_scale, minimum_of(self))
         # By keyword, as the original calls it where a subclass overrides it.
         self._current_loss_scale = self._add_weight(
             name="current_loss_scale", initial_value=self._initial_loss_scale, dtype=tf.float32

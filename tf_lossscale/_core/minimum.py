@@ -7,6 +7,9 @@ from typing import Any, Callable, Dict
 MINIMUM = 1.0
 """That of TensorFlow's classes, except the class of Keras 3, which has none."""
 
+SMALLEST = 2.0**-126
+"""Below this float32, devices round to 0, and no step would ever be applied again."""
+
 
 def takes_minimum_scale(init: Callable[..., None]) -> Callable[..., None]:
     """Decorates a constructor, which also takes `minimum_scale`, by keyword.
@@ -34,11 +37,23 @@ def minimum_in_config(loss_scale: Any) -> Dict[str, float]:
     return {} if minimum == MINIMUM else {"minimum_scale": minimum}
 
 
+def refuse_minimum_above(initial_scale: float, minimum: float) -> None:
+    """Raises a ValueError if the first skipped step would increase the loss scale.
+
+    Except to 1, which TensorFlow's classes do as well.
+    """
+    if minimum > max(initial_scale, MINIMUM):
+        raise ValueError(
+            f"minimum_scale is {minimum}, above the initial loss scale, {initial_scale}: a skipped "
+            "step would increase the loss scale. Pass a smaller minimum_scale."
+        )
+
+
 def _checked(minimum: Any) -> float:
     number = float(minimum)
-    if not 0 < number < math.inf:
+    if not SMALLEST <= number < math.inf:
         raise ValueError(
             "minimum_scale must be a number above 0: the smallest value that a dynamic loss scale "
-            f"shrinks to. Got: {minimum!r}"
+            f"shrinks to, at least {SMALLEST:.3g} as float32. Got: {minimum!r}"
         )
     return number

@@ -4,7 +4,7 @@ import abc
 import functools
 from typing import Any, Callable
 
-from tf_lossscale._core.minimum import minimum_of, takes_minimum_scale
+from tf_lossscale._core.minimum import minimum_of, refuse_minimum_above, takes_minimum_scale
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.state import (
     HoldsState,
@@ -155,7 +155,8 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
     Raises:
       TypeError: `init_loss_scale` is not a number.
-      ValueError: `init_loss_scale` is None, or a tensor that is not float32.
+      ValueError: `init_loss_scale` is None, or a tensor that is not float32; or `minimum_scale` is
+        above 1 and above it.
     """
 
     @takes_minimum_scale
@@ -167,6 +168,8 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         incr_ratio: Any = 2,
         decr_ratio: Any = 0.8,
     ) -> None:
+        if isinstance(init_loss_scale, (int, float)):
+            refuse_minimum_above(init_loss_scale, minimum_of(self))
         self._incr_every_n_steps = incr_every_n_steps
         self._decr_every_n_nan_or_inf = decr_every_n_nan_or_inf
         self._incr_ratio = incr_ratio

@@ -106,11 +106,26 @@ WRONG: Dict[str, Callable[[float], Any]] = {
 }
 
 
-@pytest.mark.parametrize("minimum", [0.0, -1.0, NAN, float("inf")])
+@pytest.mark.parametrize("minimum", [0.0, -1.0, NAN, float("inf"), 1e-50])
 @pytest.mark.parametrize("name", WRONG)
 def test_other_numbers_are_refused(name: str, minimum: float) -> None:
     with support.eager(), pytest.raises(ValueError, match="minimum_scale must be a number above 0"):
         WRONG[name](minimum)
+
+
+@by_subject
+def test_a_minimum_above_the_initial_scale_is_refused(subject: Any) -> None:
+    makers: Dict[str, Callable[[], Any]] = {
+        "final": lambda: subject.cls(sgd(subject), initial_scale=4.0, minimum_scale=8.0),
+        "v1": lambda: V1.DynamicLossScale(4.0, minimum_scale=8.0),
+        "contrib": lambda: CONTRIB.ExponentialUpdateLossScaleManager(4.0, 2, minimum_scale=8.0),
+    }
+    with support.eager():
+        for make in makers.values():
+            with pytest.raises(ValueError, match=r"minimum_scale is 8\.0, above the initial"):
+                make()
+        # Without the argument, the classes do as TensorFlow's.
+        assert V1.DynamicLossScale(0.5).minimum_scale == 1.0
 
 
 @by_subject
