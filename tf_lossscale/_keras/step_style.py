@@ -15,7 +15,8 @@ for one loss, with other variables: the operations of a function tell, and eager
 A step may also consist of parts, each a function of its own. A part that only applies gradients is
 Keras 2's, too, unless `scale_loss` was called in a part that applies nothing. The calls of a part
 are seen only while it is traced, so what was called before the last step may be left over, and some
-programs of several parts and both styles cannot be explained. They get an error.
+programs of several parts and both styles cannot be explained. They get an error. A function that is
+traced again, with nothing called this time, divides if it did so before.
 """
 
 import enum
@@ -38,7 +39,7 @@ from typing import (
 )
 
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graphs import graphs_around
+from tf_lossscale._versions.graphs import graphs_around, is_branch
 from tf_lossscale._versions.replicas import replica_id
 
 
@@ -97,6 +98,10 @@ class _Step:
         # How many losses the program itself scaled with `scale_loss` in this step.
         self.losses = 0
         self.ended: Optional[_EndedStep] = None  # the last one, until something is called again
+        # How many steps each function has ended, and the one that has called something last: by
+        # identity, None outside of functions.
+        self.ended_in: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
+        self.called_in: Optional[int] = None
 
     def note(self, call: Call) -> None:
         now = next(_clock)
@@ -108,6 +113,7 @@ class _Step:
         self.first.clear()
         self.last.clear()
         self.losses = 0
+        self.called_in = None
 
     def end(self, variables: Sequence[Any]) -> None:
         """Ends a step that applied gradients of `variables`."""
@@ -144,6 +150,8 @@ class StepCalls:
         # of `apply`, or by `apply_gradients`, which divided them.
         self._applied_apart = False
         self._divided_apart: weakref.WeakSet[Any] = weakref.WeakSet()
+        # The steps of functions that divide again if the function is traced again.
+        self._divides_again: Set[Any] = set()
         # Whether a function only applies gradients, so that calls elsewhere were parts of a step.
         self._ends_in_function = False
         self._has_warned = False
@@ -156,6 +164,7 @@ class StepCalls:
         if by_keras:
             here.forget()  # what was called before, such as by a validation, is no part of `fit`
         here.note(call)
+        here.called_in = id(_function())
         if call is Call.SCALE_LOSS and not by_keras:
             here.last_scaled = here.last[call]
             here.losses += 1
@@ -210,10 +219,28 @@ class StepCalls:
           RuntimeError: neither Keras explains the step. Nothing may be applied then.
         """
         here = self._here()
+        # Whether another trace of the function calls again what this one has called.
+        is_called_again = here.called_in == id(_function())
+        step = self._step_of_function(here, variables)
         try:
-            return self._divides(here, gradients, variables)
+            divides = self._divides(here, gradients, variables)
         finally:
             self._end(here, variables)
+        if divides and step is not None and not is_called_again:
+            self._divides_again.add(step)
+        return divides
+
+    def _step_of_function(self, here: _Step, variables: Sequence[Any]) -> Any:
+        """Returns what a step has in common with that of another trace of the same function.
+
+        TensorFlow traces a function twice if it creates variables, and for each kind of arguments.
+        What was called before it, or in an inner function, is not called again then.
+        """
+        function = _function()
+        if function is None:
+            return None
+        applied = frozenset(id(variable) for variable in variables)
+        return function.name, here.ended_in.get(function, 0), applied
 
     def check_apply(self, variables: Sequence[Any]) -> None:
         """Ends a step with Keras 3's `apply`.
@@ -237,6 +264,9 @@ class StepCalls:
             for eager in self._steps_in(_thread()):
                 eager.forget()  # they were parts of this step
         here.end(variables)
+        function = _function()
+        if function is not None:
+            here.ended_in[function] = here.ended_in.get(function, 0) + 1
 
     def _divides(self, here: _Step, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
         if here.has(Call.SCALE_LOSS):
@@ -251,6 +281,9 @@ class StepCalls:
             if self._goes_on(here, here.ended, gradients, variables):
                 return True
             here.ended = None
+        step = self._step_of_function(here, variables)
+        if step is not None and step in self._divides_again:
+            return True
         self._refuse_loss_of_another(here, gradients)
         if not self._is_scaled_elsewhere(here):
             return False
@@ -458,6 +491,11 @@ def _thread() -> threading.Thread:
 def _functions() -> List[Any]:
     """Returns the graphs of the functions being traced, innermost first; none in eager mode."""
     return [graph for graph in graphs_around() if graph.building_function]
+
+
+def _function() -> Optional[Any]:
+    """Returns the graph of the innermost `tf.function` being traced; None in eager mode."""
+    return next((graph for graph in _functions() if not is_branch(graph)), None)
 
 
 def _calls(graphs: List[Any], function: Any) -> bool:

@@ -36,6 +36,15 @@ def graphs_around() -> Iterator[Any]:
         graph = getattr(graph, "outer_graph", None)
 
 
+def is_branch(graph: Any) -> bool:
+    """Returns whether the graph of a function is a branch or loop of control flow v2."""
+    return type(graph).__name__ in (
+        "CondBranchFuncGraph",
+        "WhileBodyFuncGraph",
+        "WhileCondFuncGraph",
+    )
+
+
 def outermost_graph() -> Any:
     """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
     # Leaves `tf.function`, `tf.cond` and the like.

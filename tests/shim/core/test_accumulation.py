@@ -74,6 +74,34 @@ def test_loops_of_both_kinds(subject: Any, style: str) -> None:
         assert value(variable) == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("around", [False, True], ids=["eager", "in a function"])
+@pytest.mark.parametrize("parts", ["gradients", "update", "both"])
+@pytest.mark.parametrize("subject", [e for e in SUBJECTS if e.kind.name == "keras3"], ids=str)
+def test_loops_of_keras_3_in_parts(subject: Any, parts: str, around: bool) -> None:
+    with support.eager():
+        variable, optimizer, accumulated = made(subject)
+        source = recorded.gradient_source(variable)
+
+        def gradients(factor: Any) -> Any:
+            with tf.GradientTape() as tape:
+                scaled = optimizer.scale_loss(tf.reduce_sum(source * factor))
+            return tape.gradient(scaled, [source])
+
+        def update(gradients: Any) -> None:
+            accumulated.apply_gradients(zip(gradients, [variable]))
+
+        first = gradients if parts == "update" else tf.function(gradients)
+        second = update if parts == "gradients" else tf.function(update)
+
+        def step(factor: Any) -> None:
+            second(first(factor))
+
+        call = tf.function(step) if around else step
+        for factor in (1.0, 3.0):
+            call(tf.constant(factor))
+        assert value(variable) == [0.0, 1.0]
+
+
 @by_subject
 def test_sparse_gradients_none_and_half_precision(subject: Any) -> None:
     with support.eager():

@@ -347,3 +347,42 @@ def test_a_loss_that_another_thread_scaled_is_refused() -> None:
         result = other.submit(calls.divides, [tf.constant(1.0)], [WEIGHT])
     with pytest.raises(RuntimeError, match="in another function or thread"):
         result.result()
+
+
+@pytest.mark.parametrize("scaled_in", ["eager", "a function", "the function around"])
+@pytest.mark.parametrize("is_inner", [False, True], ids=["outermost", "inner"])
+def test_a_function_divides_again_when_it_is_traced_again(scaled_in: str, is_inner: bool) -> None:
+    """As TensorFlow does for other arguments, and if the function creates variables."""
+    calls = StepCalls()
+    divided, created = [], []
+
+    @tf.function(autograph=False)
+    def scale(x: Any) -> Any:
+        calls.note(K3)
+        return x + 1.0
+
+    @tf.function(autograph=False)
+    def update(x: Any, kind: str) -> Any:
+        if scaled_in == "a function":
+            scale(x)
+        if not created:
+            created.append(tf.Variable(1.0))  # so that the function is traced twice
+        divided.append(calls.divides([x], [WEIGHT]))
+        return x + 1.0
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> Any:
+        if scaled_in == "the function around":
+            calls.note(K3)
+        return update(x, "first")
+
+    if scaled_in == "eager" or (scaled_in == "the function around" and not is_inner):
+        calls.note(K3)
+    if is_inner:
+        step(tf.constant(1.0))
+    else:
+        update(tf.constant(1.0), "first")
+    update(tf.constant(1.0), "second")
+    assert len(divided) > 2
+    assert all(divided)
+    assert not StepCalls().divides([tf.constant(1.0)], [OTHER_WEIGHT])
