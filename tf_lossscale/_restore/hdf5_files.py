@@ -37,10 +37,12 @@ def _stored(path: str, file: Any) -> Stored:
         names = _names(weights[layer], "weight_names")
         if names:
             owner = add_node(nodes, model, f"layer_with_weights-{count}")
+            nodes[owner].label = layer
             count += 1
             _add_weights(nodes, owner, weights[layer], names)
     if _TOP_LEVEL in weights:
-        _add_weights(nodes, model, weights[_TOP_LEVEL], _names(weights[_TOP_LEVEL], "weight_names"))
+        top = weights[_TOP_LEVEL]
+        _add_weights(nodes, model, top, _names(top, "weight_names"), kind="own")
     config = _optimizer_config(file)
     group = file.get("optimizer_weights")
     if group is not None and "weight_names" in group.attrs:
@@ -51,9 +53,11 @@ def _stored(path: str, file: Any) -> Stored:
     return stored
 
 
-def _add_weights(nodes: List[Node], owner: int, group: Any, names: List[str]) -> None:
+def _add_weights(
+    nodes: List[Node], owner: int, group: Any, names: List[str], kind: str = "legacy"
+) -> None:
     for number, name in enumerate(names):
-        add_node(nodes, owner, f"legacy:{number}", _tensor(group[name], name))
+        add_node(nodes, owner, f"{kind}:{number}", _tensor(group[name], name))
 
 
 def _tensor(dataset: Any, name: str) -> Tensor:

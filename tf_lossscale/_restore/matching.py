@@ -8,14 +8,15 @@ left over is matched by name and shape where only one variable fits.
 
 import collections
 import re
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._restore.program import (
     child_of,
+    direct_variables,
     is_variable,
-    layers_of,
     layers_with_weights,
     name_of,
+    numbered_weights,
     own_variables,
     shape_of,
     weights_of,
@@ -66,7 +67,7 @@ class Match:
                 self._take(number, value)
             else:
                 self._waiting.extend(self._pairs(number, value))
-        self._match_what_is_left(program)
+        self._match_what_is_left()
         return self
 
     def missing(self, program: Any) -> List[Any]:
@@ -110,18 +111,26 @@ class Match:
         for name, child in children.items():
             if name in _ALIASES or _NUMBERED.match(name) or name in numbered:
                 continue
-            found = self._child(value, name)
+            found = child_of(value, name)
             if found is not None:
                 yield child, found
+        yield from self._numbered_weights(number, value)
         for name in _LISTS_OF_LAYERS:
             if name in children:
                 yield from self._listed_layers(children[name], value)
 
-    def _child(self, value: Any, name: str) -> Optional[Any]:
-        kind, _, rest = name.partition(":")
-        if kind in _BY_FORMAT:
-            return _BY_FORMAT[kind](value, rest)
-        return child_of(value, name)
+    def _numbered_weights(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
+        """Pairs the weights of a layer in an HDF5 file, where they have numbers."""
+        children = self.stored.nodes[number].children
+        for kind, weights in (("legacy:", numbered_weights), ("own:", own_variables)):
+            nodes = [child for name, child in children.items() if name.startswith(kind)]
+            if not nodes:
+                continue
+            found = weights(value)
+            tensors = [self.stored.nodes[node].tensor for node in nodes]
+            names = [tensor.name for tensor in tensors if tensor is not None]
+            if len(nodes) == len(found) and _same_order(names, list(map(name_of, found))):
+                yield from zip(nodes, found)
 
     def _listed_layers(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
         children = self.stored.nodes[number].children
@@ -138,7 +147,18 @@ class Match:
         if len(nodes) != len(layers):
             return  # an order would be a guess; what fits only one variable is found later
         by_name = self._paired_by_name(nodes, layers)
-        yield from by_name or zip(nodes, layers)
+        if by_name:
+            yield from by_name
+        elif not contradict(list(map(self._label, nodes)), [layer.name for layer in layers]):
+            yield from zip(nodes, layers)
+
+    def _label(self, number: int) -> str:
+        """Returns the name of a layer in the file, or "" if the file does not show it."""
+        node = self.stored.nodes[number]
+        if node.label:
+            return node.label
+        tensors = (self.stored.nodes[child].tensor for child in node.children.values())
+        return next((names_in(tensor.name)[0] for tensor in tensors if tensor is not None), "")
 
     def _paired_by_name(
         self, nodes: Sequence[int], layers: Sequence[Any]
@@ -161,66 +181,70 @@ class Match:
                 return set(tensor.name.split("/")[:-1])
         return set()
 
-    def _match_what_is_left(self, program: Any) -> None:
-        """Matches a tensor and a variable whose last name and shape no other one has."""
-        if self.conflicts:
-            return
-        tensors = collections.defaultdict(list)
-        variables = collections.defaultdict(list)
-        for number in self.unused():
-            tensor: Any = self.stored.nodes[number].tensor
-            name = tensor.name or self.stored.path_of(number)
-            tensors[name.split("/")[-1], tensor.shape].append(number)
-        for variable in self.missing(program):
-            name = name_of(variable)
-            variables[name.split("/")[-1], shape_of(variable)].append(variable)
-        for kind, numbers in tensors.items():
-            if len(numbers) == 1 and len(variables.get(kind, ())) == 1:
-                self._take(numbers[0], variables[kind][0])
+    def _match_what_is_left(self) -> None:
+        """Matches the variables of a layer whose attributes have other names in the file.
+
+        Each one needs a last name and a shape that no other one of the same layer has.
+        """
+        unused = set(self.unused())
+        for number, value in list(self._objects.items()):
+            tensors = collections.defaultdict(list)
+            variables = collections.defaultdict(list)
+            for attribute, child in self.stored.nodes[number].children.items():
+                tensor = self.stored.nodes[child].tensor
+                if child in unused and tensor is not None:
+                    name = (tensor.name or attribute).split("/")[-1]
+                    tensors[name, tensor.shape].append(child)
+            for variable in direct_variables(value) if tensors else ():
+                if id(variable) not in self._taken:
+                    name = name_of(variable).split("/")[-1]
+                    variables[name, shape_of(variable)].append(variable)
+            for kind, numbers in tensors.items():
+                if len(numbers) == 1 and len(variables[kind]) == 1:
+                    self._take(numbers[0], variables[kind][0])
 
 
-def _legacy_weight(layer: Any, rest: str) -> Optional[Any]:
-    """Returns a weight by its number in an HDF5 file of Keras 2."""
-    weights = [*layer.trainable_weights, *layer.non_trainable_weights]
-    weights = [weight for weight in weights if "seed_generator" not in name_of(weight)]
-    return weights[int(rest)] if int(rest) < len(weights) else None
+def contradict(in_file: Sequence[str], in_program: Sequence[str]) -> bool:
+    """Returns whether names say that a file and a program do not have the same order.
+
+    Keras 2 and Keras 3 list layers in lists and dictionaries in different orders, and the weights
+    of a frozen layer have another order. Keras numbers the names of layers in the order in which
+    they are created, from a number that differs between processes.
+    """
+    split = [[_stem_and_number(name) for name in names] for names in (in_file, in_program)]
+    stems = {stem for stem, _ in split[1]}
+    numbers = collections.defaultdict(list)
+    for (stem, number), (program_stem, program_number) in zip(*split):
+        if stem == program_stem:
+            numbers[stem].append((number, program_number))
+        elif stem in stems:
+            return True
+    return any(
+        first[0] < second[0] and first[1] > second[1]
+        for pairs in numbers.values()
+        for first in pairs
+        for second in pairs
+    )
 
 
-def _own_weight(layer: Any, rest: str) -> Optional[Any]:
-    """Returns a weight by its number in an HDF5 file of Keras 3."""
-    variables = own_variables(layer)
-    return variables[int(rest)] if int(rest) < len(variables) else None
+def _stem_and_number(name: str) -> Tuple[str, int]:
+    stem, _, number = name.rpartition("_")
+    return (stem, int(number)) if stem and number.isdigit() else (name, 0)
 
 
-def _layer_by_label(value: Any, label: str) -> Optional[Any]:
-    """Returns a layer by the label of its class and its number: `dense`, `dense_1`."""
-    layers = value if isinstance(value, (list, tuple)) else None
-    if isinstance(value, dict):
-        layers = list(value.values())
-    if layers is None:
-        layers = layers_of(value)
-    counts: Dict[str, int] = {}
-    for layer in layers:
-        kind = snake_case(type(layer).__name__)
-        count = counts.get(kind, 0)
-        counts[kind] = count + 1
-        if label == (f"{kind}_{count}" if count else kind):
-            return layer
-    return None
+def names_in(path: str) -> Tuple[str, str]:
+    """Returns the name of the layer in the name of a variable, and its own."""
+    words = path.split("/")
+    return (words[-2] if len(words) > 1 else ""), words[-1]
 
 
-def snake_case(name: str) -> str:
-    """Returns the name that Keras 3 gives the layers of a class in files."""
-    name = re.sub(r"\W+", "", name)
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
-
-
-_BY_FORMAT: Dict[str, Callable[[Any, str], Optional[Any]]] = {
-    "legacy": _legacy_weight,
-    "vars": _own_weight,
-    "label": _layer_by_label,
-}
+def _same_order(in_file: Sequence[str], in_program: Sequence[str]) -> bool:
+    """Returns whether no names of layers and no names of variables contradict an order."""
+    of_file, of_program = (list(map(names_in, paths)) for paths in (in_file, in_program))
+    return not any(
+        contradict([names[part] for names in of_file], [names[part] for names in of_program])
+        for part in (0, 1)
+    )
 
 
 def best_match(stored: Stored, program: Any, starts: Sequence[int], without: Set[int]) -> Match:
@@ -248,4 +272,23 @@ def best_match(stored: Stored, program: Any, starts: Sequence[int], without: Set
         )
     if perfect:
         return perfect[0]
-    return max(matches, key=lambda match: (len(match.variables), -len(match.unused())))
+    return _best_of(matches)
+
+
+def _best_of(matches: List[Match]) -> Match:
+    """Returns the match that has most variables.
+
+    Raises:
+      RestoreError: another object of the file has as many, so that partial=True would be a guess.
+    """
+    best = max(matches, key=lambda match: (len(match.variables), -len(match.unused())))
+    stored = best.stored
+    for match in matches:
+        same = set(match.variables) == set(best.variables)
+        if len(match.variables) == len(best.variables) and not same:
+            paths = " and ".join(stored.path_of(found.start) for found in (best, match))
+            raise RestoreError(
+                f"{stored.path}: {paths} of the file fit the model equally well. Pass "
+                "model={name: model} with its name in the file."
+            )
+    return best

@@ -9,6 +9,9 @@ from tf_lossscale._checkpoint.tensorflow_files import Checkpoint
 from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor
 from tf_lossscale._versions.base import tf
 
+# What belongs to variables, and the configurations in files of TensorFlow 2.0 to 2.3.
+_KNOWN_ATTRIBUTES = ("/VARIABLE_VALUE", "/OBJECT_CONFIG_JSON")
+
 
 def read(prefix: str) -> Stored:
     """Reads the objects of a checkpoint, and no tensor yet."""
@@ -32,7 +35,13 @@ def read(prefix: str) -> Stored:
         for attribute in proto.attributes:
             if attribute.name == "VARIABLE_VALUE":
                 node.tensor = _tensor(checkpoint, attribute.checkpoint_key, attribute.full_name)
-    return Stored(prefix, "checkpoint with objects", nodes, Reader(checkpoint))
+    stored = Stored(prefix, "checkpoint with objects", nodes, Reader(checkpoint))
+    stored.others = [
+        Tensor(key, shape, dtype)
+        for key, (dtype, shape) in sorted(checkpoint.tensors.items())
+        if "/.ATTRIBUTES/" in key and not key.endswith(_KNOWN_ATTRIBUTES)
+    ]
+    return stored
 
 
 def _opened(prefix: str) -> Checkpoint:

@@ -109,9 +109,12 @@ def state_of(stored: Stored, number: int) -> OptimizerState:
 
 
 def _classes(slots: List[StoredSlot]) -> Set[str]:
-    """Returns the words before the slots' own names, which may be the name of the optimizer."""
+    """Returns the words before the slots' own names, which may be the name of the optimizer.
+
+    Its name is `AdamW` or `AdamW_1` on Keras 2, and `adam_w` on Keras 3.
+    """
     words = (word for slot in slots for word in slot.tensor.name.lower().split("/")[:-1])
-    return {word.rstrip("_0123456789") for word in words}
+    return {word.rstrip("_0123456789").replace("_", "") for word in words}
 
 
 def _tensors(stored: Stored, number: int, wanted: Any) -> Dict[str, Tensor]:

@@ -36,6 +36,12 @@ _SLOTS: Dict[str, Dict[str, Tuple[str, ...]]] = {
 """The slots of each class: their names in `OptimizerV2`, the lists in later optimizers, and the
 names in HDF5 files of the latter."""
 
+KNOWN_CLASSES = {name.lower() for name in _SLOTS}
+
+# What an optimizer has for each trained variable if an option is set: `use_ema`, and
+# `gradient_accumulation_steps`.
+_OPTIONAL_LISTS = ("_model_variables_moving_average", "_accumulated_gradients")
+
 _RENAMED = {"lr": "learning_rate"}
 _OF_CONFIGS_ONLY = (
     *("name", "amsgrad", "epsilon", "centered", "nesterov", "jit_compile", "is_legacy_optimizer"),
@@ -125,6 +131,8 @@ class ProgramOptimizer:
         )
         if not names and self.kind != "legacy":
             names = _lists_of_variables(self.inner)
+        if self.kind != "legacy":
+            names += [name for name in _OPTIONAL_LISTS if name not in names]
         found = []
         for name in names:
             for variable in variables:

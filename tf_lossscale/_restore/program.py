@@ -96,12 +96,31 @@ def layers_of(value: Any) -> List[Any]:
     return list(flatten(include_self=False, recursive=False))
 
 
+def layers_below(values: Any) -> Iterator[Any]:
+    """Yields the layers of models, and the layers in them."""
+    waiting = list(values)
+    seen: Set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        waiting += layers_of(value)
+
+
 def layers_with_weights(value: Any) -> List[Any]:
     return [layer for layer in layers_of(value) if getattr(layer, "weights", None)]
 
 
+def numbered_weights(layer: Any) -> List[Any]:
+    """Returns the weights of a layer in the order of HDF5 files of Keras 2."""
+    weights = [*layer.trainable_weights, *layer.non_trainable_weights]
+    return [weight for weight in weights if not _is_seed(weight)]
+
+
 def own_variables(layer: Any) -> List[Any]:
-    """Returns the variables of a layer in the order of `save_own_variables` of Keras 3."""
+    """Returns the variables of a layer itself, without those of the layers in it."""
     attributes = vars(layer)
     found: List[Any] = []
     for keras_3, keras_2 in (
@@ -111,6 +130,13 @@ def own_variables(layer: Any) -> List[Any]:
         variables = attributes.get(keras_3, attributes.get(keras_2, ()))
         found += [variable for variable in variables if not _is_seed(variable)]
     return found
+
+
+def direct_variables(value: Any) -> List[Any]:
+    """Returns the variables that are attributes of an object, or that a layer made itself."""
+    attributes = getattr(value, "__dict__", {})
+    found = [attribute for attribute in attributes.values() if is_variable(attribute)]
+    return _distinct([*found, *(own_variables(value) if attributes else ())])
 
 
 def child_of(value: Any, name: str) -> Optional[Any]:
@@ -155,6 +181,8 @@ def _attribute(value: Any, name: str) -> Optional[Any]:
 def _is_an_object(value: Any) -> bool:
     if value is None or isinstance(value, (str, bytes, int, float, bool, type)):
         return False
+    if hasattr(value, "dtype") and hasattr(value, "numpy") and not is_variable(value):
+        return False  # the mean of a `Normalization`, which it computes from `adapt_mean`
     return (
         is_variable(value) or isinstance(value, (list, tuple, dict)) or hasattr(value, "__dict__")
     )

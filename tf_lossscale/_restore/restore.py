@@ -5,20 +5,23 @@ Everything is matched and read before the first variable is assigned.
 
 import collections.abc
 import os
+import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
 from tf_lossscale._checkpoint.locate import HDF5, SAVED_MODEL, TENSORFLOW, CheckpointError, locate
 from tf_lossscale._restore import hdf5_files, object_files
-from tf_lossscale._restore.matching import Match, best_match
+from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
 from tf_lossscale._restore.optimizer_state import (
     OptimizerState,
     StoredSlot,
     optimizers_in,
     state_of,
 )
-from tf_lossscale._restore.optimizers import ProgramOptimizer
+from tf_lossscale._restore.optimizers import KNOWN_CLASSES, ProgramOptimizer
 from tf_lossscale._restore.program import (
+    direct_variables,
     dtype_of,
+    layers_below,
     name_of,
     shape_of,
     trained_by,
@@ -66,6 +69,9 @@ class _Plan:
                 f"{_shown(tensor)} is {tensor.dtype}, and {name} is {dtype_of(variable)}"
             )
             return
+        if any(planned.variable is variable for planned in self.planned):
+            self.problems.append(f"{name} has a second value in the file, {_shown(tensor)}")
+            return
         self.used.add(tensor.key)
         self.planned.append(
             _Planned(tensor, tensor.key, variable, name, variable.assign, _reader(variable))
@@ -94,6 +100,8 @@ def _differs(tensor: Tensor, name: str, shape: Tuple[int, ...]) -> str:
 def _is_lossy(source: str, target: str) -> bool:
     """Returns whether a dtype cannot hold all values of another one."""
     kinds = ["".join(filter(str.isalpha, dtype)) for dtype in (source, target)]
+    if (source, target) == ("float16", "bfloat16"):
+        return True
     if source == target or kinds == ["int", "int"]:
         return False  # counters are int64 on Keras 2, and may be int32 on Keras 3
     order = ["float16", "bfloat16", "float32", "float64"]
@@ -148,6 +156,7 @@ def restore(
     _raise_problems(plan, partial)
     values = _values(plan)
     _assign(plan, values)
+    _finalize_layers(plan, models)
     report = _report(plan)
     print(report)
     return report
@@ -210,9 +219,30 @@ def _bind_trained(model: Any, match: Match, states: List[OptimizerState]) -> Non
         agree = all(
             match.variables.get(node, variable) is variable for node, variable in bound.items()
         )
-        if agree:
+        left = {node: value for node, value in bound.items() if node not in match.variables}
+        if agree and _is_the_order(state, left):
             for node, variable in bound.items():
                 match.bind(node, variable)
+
+
+def _is_the_order(state: OptimizerState, left: Dict[int, Any]) -> bool:
+    """Returns whether the names of slots, or else the shapes, show that an order is right.
+
+    Keras 3 lists the layers of a list where they were appended, Keras 2 where the list was made.
+    The name of a slot contains those of the layer and of the variable: `m_dense_1_kernel_momentum`.
+    """
+    slots = {slot.variable: slot.tensor.name for slot in state.slots}
+    names = [names_in(name_of(variable)) for variable in left.values()]
+    found = []
+    for node, (layer, name) in zip(left, names):
+        stem = re.escape(re.sub(r"_\d+$", "", layer))
+        pattern = rf"(?:^|[_/])({stem}(?:_\d+)?)_{re.escape(name)}_[a-z]+$"
+        found.append(re.search(pattern, slots.get(node, "")))
+    if all(found):
+        in_file = [match.group(1) for match in found if match is not None]
+        return not contradict(in_file, [layer for layer, _ in names])
+    shapes = [shape_of(variable) for variable in left.values()]
+    return len(set(shapes)) == len(shapes)
 
 
 def _plan_weights(plan: _Plan, model: Any, match: Match) -> None:
@@ -315,11 +345,7 @@ def _in_order(trained: List[Any], owners: List[Optional[Any]]) -> List[Any]:
 
 def _check_class(plan: _Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
     """Notes a class that has the same slots as that of the program, and another rule."""
-    known = {
-        word
-        for word in state.classes
-        if word in ("adam", "adamw", "adamax", "nadam", "rmsprop", "adadelta", "adagrad", "ftrl")
-    }
+    known = state.classes & KNOWN_CLASSES
     name = program.known_class.lower()
     if known and name and name not in known:
         plan.problems.append(
@@ -468,6 +494,7 @@ def _note_unused(plan: _Plan) -> None:
             continue
         plan.used.add(tensor.key)
         plan.unused.append(entry)
+    plan.unused += [Entry(_shown(tensor), tensor.shape, None, None) for tensor in stored.others]
 
 
 def _raise_problems(plan: _Plan, partial: bool) -> None:
@@ -521,6 +548,15 @@ def _assign(plan: _Plan, values: List[Any]) -> None:
         for planned, before in done:
             planned.assign(before)
         raise
+
+
+def _finalize_layers(plan: _Plan, models: List[Any]) -> None:
+    """Lets `Normalization` layers compute what they use from the restored mean and variance."""
+    restored = {id(planned.variable) for planned in plan.planned}
+    for layer in layers_below(models):
+        finalize = getattr(layer, "finalize_state", None)
+        if callable(finalize) and any(id(own) in restored for own in direct_variables(layer)):
+            finalize()
 
 
 def _report(plan: _Plan) -> Report:

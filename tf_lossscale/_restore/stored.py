@@ -29,12 +29,13 @@ class Slot(NamedTuple):
 
 
 class Node:
-    """An object in a file: its children by their names, its tensor, and slots."""
+    """An object in a file: its children by their names, its tensor, slots, and a layer's name."""
 
     def __init__(self) -> None:
         self.children: Dict[str, int] = {}
         self.tensor: Optional[Tensor] = None
         self.slots: List[Slot] = []
+        self.label = ""
 
 
 class Stored:
@@ -48,6 +49,7 @@ class Stored:
         self.nodes = nodes
         self.read = read
         self.config: Dict[str, Any] = {}  # of the optimizer, in HDF5 files of Keras 2
+        self.others: List[Tensor] = []  # values of tables and of Python objects
         self.lacks_scale = False  # whether files of this format never have a loss scale
         self._paths: Optional[Dict[int, str]] = None
 

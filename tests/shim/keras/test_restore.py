@@ -314,3 +314,179 @@ def test_two_models_are_given_by_their_names(tmp_path: Any) -> None:
     )
     assert_the_same_run(first, a)
     assert_the_same_run(second, b)
+
+
+# Nothing is restored into another variable.
+
+
+def late_lists(keras: Any) -> Any:
+    """A model whose layers Keras 2 and Keras 3 list in different orders."""
+    layers = keras.layers
+
+    class Model(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first: List[Any] = []
+            self.second: List[Any] = []
+            self.second.append(layers.Dense(4))
+            self.first.append(layers.Dense(4))
+            self.in_order = [*self.first, *self.second]
+
+        def call(self, inputs: Any) -> Any:
+            return self.first[0](self.second[0](inputs))
+
+    return Model()
+
+
+def nested_dictionaries(keras: Any) -> Any:
+    layers = keras.layers
+
+    class Block(layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = {"b": layers.Dense(4), "a": layers.Dense(4)}
+
+        def call(self, inputs: Any) -> Any:
+            return self.parts["a"](self.parts["b"](inputs))
+
+    inputs = layers.Input((4,))
+    block = Block()
+    model = keras.Model(inputs, block(inputs))
+    model.in_order = [block.parts["a"], block.parts["b"]]
+    return model
+
+
+def values_in_order(model: Any) -> List[Any]:
+    return [weight.numpy() for layer in model.in_order for weight in layer.weights]
+
+
+def fill(variables: List[Any]) -> None:
+    random = np.random.RandomState(len(variables))
+    for variable in variables:
+        variable.assign(random.normal(size=variable.shape).astype(np.float32))
+
+
+# restore() reads no HDF5 files of Keras 3.
+FORMS = [(*pair, "checkpoint") for pair in PAIRS]
+FORMS += [(*pair, "h5") for pair in PAIRS if pair[0] != "keras3"]
+
+
+@pytest.mark.parametrize("made", [late_lists, nested_dictionaries])
+@pytest.mark.parametrize(("written", "read", "form"), FORMS)
+def test_an_order_that_differs_is_no_order(
+    written: str, read: str, form: str, made: Callable[[Any], Any], tmp_path: Any
+) -> None:
+    """The layers have equal shapes, and other names than in the file."""
+    original = made(keras_of(written))
+    original(INPUTS[0])
+    fill(original.trainable_variables)
+    optimizer = optimizer_of(written)
+    step_without_targets(original, optimizer)
+    path = str(tmp_path / "weights.h5")
+    if form == "h5":
+        original.save_weights(path)
+    else:
+        path = tf.train.Checkpoint(model=original, optimizer=optimizer).save(str(tmp_path / "c"))
+    keras_of(read).layers.Dense(1)  # shifts the numbers in names
+    resumed = made(keras_of(read))
+    resumed(INPUTS[0])
+    before = values_in_order(resumed)
+    try:
+        tfls.checkpoints.restore(path, resumed, optimizer_of(read) if form != "h5" else None)
+    except tfls.checkpoints.RestoreError:
+        expected = before
+    else:
+        expected = values_in_order(original)
+    for left, right in zip(expected, values_in_order(resumed)):
+        np.testing.assert_array_equal(left, right)
+
+
+def step_without_targets(model: Any, optimizer: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = optimizer.get_scaled_loss(tf.reduce_mean(model(INPUTS[0]) ** 2))
+    gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+    optimizer.apply_gradients(list(zip(gradients, model.trainable_variables)))
+
+
+@pytest.mark.parametrize(("written", "read"), PAIRS)
+def test_normalization_computes_with_what_was_restored(
+    written: str, read: str, tmp_path: Any
+) -> None:
+    if not hasattr(keras_of(written).layers, "Normalization"):
+        pytest.skip("before TensorFlow 2.6")
+
+    def normalizing(kind: str) -> Any:
+        layers = keras_of(kind).layers
+        inputs = layers.Input((4,))
+        layer = layers.Normalization()
+        return keras_of(kind).Model(inputs, layers.Dense(1)(layer(inputs))), layer
+
+    original, layer = normalizing(written)
+    layer.adapt(INPUTS.reshape(-1, 4) * 3 + 2)
+    path = tf.train.Checkpoint(model=original).save(str(tmp_path / "c"))
+    resumed, _ = normalizing(read)
+    tfls.checkpoints.restore(path, resumed)
+    np.testing.assert_allclose(original(INPUTS[0]), resumed(INPUTS[0]), rtol=1e-5, atol=1e-6)
+
+
+def head_of(keras: Any, name: str) -> Any:
+    class Model(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = keras.layers.Dense(3)
+            setattr(self, name, keras.layers.Dense(2))
+
+        def call(self, inputs: Any) -> Any:
+            return getattr(self, name)(self.body(inputs))
+
+    model = Model()
+    model(INPUTS[0])
+    return model
+
+
+def test_partial_does_not_restore_another_head(tmp_path: Any) -> None:
+    kinds = sorted(KINDS)
+    original = head_of(keras_of(kinds[-1]), "head")
+    path = tf.train.Checkpoint(model=original).save(str(tmp_path / "c"))
+    resumed = head_of(keras_of(kinds[0]), "new_head")
+    before = [weight.numpy() for weight in resumed.new_head.weights]
+    report = tfls.checkpoints.restore(path, resumed, partial=True)
+    assert len(report.restored) == len(report.initial) == len(report.unused) == 2
+    for left, right in zip(before, resumed.new_head.weights):
+        np.testing.assert_array_equal(left, right.numpy())
+
+
+def test_partial_does_not_choose_between_models(tmp_path: Any) -> None:
+    kinds = sorted(KINDS)
+    first, second = (head_of(keras_of(kinds[-1]), "head") for _ in range(2))
+    path = tf.train.Checkpoint(first=first, second=second).save(str(tmp_path / "c"))
+    resumed = head_of(keras_of(kinds[0]), "new_head")
+    with pytest.raises(tfls.checkpoints.RestoreError, match="equally well"):
+        tfls.checkpoints.restore(path, resumed, partial=True)
+
+
+def test_tables_are_reported(tmp_path: Any) -> None:
+    table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, -1, -2)
+    table.insert([1], [2])
+    model = head_of(keras_of(sorted(KINDS)[0]), "head")
+    path = tf.train.Checkpoint(model=model, table=table).save(str(tmp_path / "c"))
+    with pytest.raises(tfls.checkpoints.RestoreError, match="no variable for table"):
+        tfls.checkpoints.restore(path, model)
+
+
+@pytest.mark.skipif("keras3" not in KINDS, reason="needs Keras 3")
+def test_averages_that_the_file_lacks_are_an_error(tmp_path: Any) -> None:
+    assert_refused(saved(tmp_path), "no value for _model_variables_moving_average", use_ema=True)
+
+
+@pytest.mark.parametrize(("first", "second"), [("SGD", "Lion"), ("Lion", "SGD")])
+def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp_path: Any) -> None:
+    kind = sorted(KINDS)[0]
+    if kind == "legacy" or not hasattr(KINDS[kind].optimizers, "Lion"):
+        pytest.skip("there is no Lion")
+    options = {"SGD": {"momentum": 0.5}, "Lion": {}}
+    original = begun(kind, "sequential", first, **options[first])
+    path = tf.train.Checkpoint(model=original[0], optimizer=original[1]).save(str(tmp_path / "c"))
+    resumed = fresh(kind, "sequential", second, **options[second])
+    with pytest.raises(tfls.checkpoints.RestoreError, match="the file has the optimizer"):
+        tfls.checkpoints.restore(path, *resumed)
