@@ -281,8 +281,10 @@ class StepCalls:
             if self._goes_on(here, here.ended, gradients, variables):
                 return True
             here.ended = None
-        step = self._step_of_function(here, variables)
-        if step is not None and step in self._divides_again:
+        is_again = self._step_of_function(here, variables) in self._divides_again
+        if is_again and not self._is_of_keras_2_eagerly():
+            if self._is_unscaled_elsewhere(here):
+                _refuse_unknown_scaling()
             return True
         self._refuse_loss_of_another(here, gradients)
         if not self._is_scaled_elsewhere(here):
@@ -379,12 +381,7 @@ class StepCalls:
             or self._is_scaled_in_another_thread()
         )
         if not is_known:
-            raise RuntimeError(
-                "apply_gradients() cannot tell whether its gradients are scaled: scale_loss() was "
-                "called in another function or thread, and not all steps apply such gradients "
-                "here. Call apply(gradients, variables) for scaled gradients, or call "
-                "get_scaled_loss() instead of scale_loss()." + _ADVICE
-            )
+            _refuse_unknown_scaling()
 
     def _refuse_loss_of_another(self, here: _Step, gradients: Sequence[Any]) -> None:
         """Raises an error if another optimizer's `scale_loss` may have scaled the gradients."""
@@ -426,6 +423,9 @@ class StepCalls:
 
     def _is_unscaled_elsewhere(self, here: _Step) -> bool:
         return any(step.has(*_UNSCALING) for step in self._elsewhere(here))
+
+    def _is_of_keras_2_eagerly(self) -> bool:
+        return any(step.has(*_OF_KERAS_2) for step in self._steps_in(_thread()))
 
     def _is_scaled_in_another_thread(self) -> bool:
         if self._place() is None:
@@ -474,6 +474,15 @@ class StepCalls:
         with self._lock:
             steps = self._of_replicas if place is None else self._steps.setdefault(place, {})
             return steps.setdefault(replica, _Step(began))
+
+
+def _refuse_unknown_scaling() -> None:
+    raise RuntimeError(
+        "apply_gradients() cannot tell whether its gradients are scaled: scale_loss() was "
+        "called in another function or thread, and not all steps apply such gradients "
+        "here. Call apply(gradients, variables) for scaled gradients, or call "
+        "get_scaled_loss() instead of scale_loss()." + _ADVICE
+    )
 
 
 def _nothing() -> None:

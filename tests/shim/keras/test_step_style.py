@@ -386,3 +386,19 @@ def test_a_function_divides_again_when_it_is_traced_again(scaled_in: str, is_inn
     assert len(divided) > 2
     assert all(divided)
     assert not StepCalls().divides([tf.constant(1.0)], [OTHER_WEIGHT])
+
+
+def test_a_function_that_is_traced_again_in_a_step_of_keras_2() -> None:
+    calls = StepCalls()
+    divided = []
+
+    @tf.function(autograph=False)
+    def update(x: Any, kind: str) -> Any:
+        divided.append(calls.divides([x], [WEIGHT]))
+        return x + 1.0
+
+    for kind, names in (("first", [K3]), ("second", [K2, UNSCALE])):
+        for name in names:
+            calls.note(name)
+        update(tf.constant(1.0), kind)
+    assert divided == [True, False]
