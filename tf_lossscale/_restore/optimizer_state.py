@@ -28,7 +28,6 @@ class StoredSlot(NamedTuple):
     tensor: Tensor
     variable: Optional[int] = None  # the node, if the file has it
     number: Optional[int] = None  # else the number among the trained variables
-    of: str = ""  # the name of the variable, if the file has it
 
 
 class OptimizerState(NamedTuple):
@@ -167,15 +166,5 @@ def _listed_slots(stored: Stored, number: int, trained: List[int]) -> List[Store
             if tensor is None:
                 continue
             variable = trained[index] if index < len(trained) else None
-            known = _name_and_variable(tensor.name) if variable is None else ("", "")
-            found.append(StoredSlot(name, tensor, variable, index, of=known[1]))
+            found.append(StoredSlot(name, tensor, variable, index))
     return found
-
-
-def _name_and_variable(name: str) -> Any:
-    """Splits `Adam/m/dense/kernel` of Keras 2 into `m` and `dense/kernel`."""
-    words = name.split("/")
-    for position, word in enumerate(words[:2]):
-        if word in SLOT_NAMES:
-            return word, "/".join(words[position + 1 :])
-    return "", ""

@@ -3,6 +3,7 @@
 Everything is matched and read before the first variable is assigned.
 """
 
+import collections
 import collections.abc
 import os
 import re
@@ -238,7 +239,7 @@ def _is_the_order(state: OptimizerState, left: Dict[int, Any]) -> bool:
         stem = re.escape(re.sub(r"_\d+$", "", layer))
         pattern = rf"(?:^|[_/])({stem}(?:_\d+)?)_{re.escape(name)}_[a-z]+$"
         found.append(re.search(pattern, slots.get(node, "")))
-    if all(found):
+    if all(found) and len(set(names)) == len(names):
         in_file = [match.group(1) for match in found if match is not None]
         return not contradict(in_file, [layer for layer, _ in names])
     shapes = [shape_of(variable) for variable in left.values()]
@@ -366,20 +367,24 @@ def _owner(
             if slot.variable in match.variables:
                 return match.variables[slot.variable]
         return None
-    if slot.of:
-        nodes = plan.stored.nodes
-        named = [
-            variable
-            for match in matches
-            for node, variable in match.variables.items()
-            if getattr(nodes[node].tensor, "name", None) == slot.of
-        ]
-        if len(named) == 1:
-            return named[0]
+    named = _named_like(plan.stored, slot.tensor.name, matches)
+    if named:
+        return named[0] if len(named) == 1 else None  # orders of Keras 2 and Keras 3 differ
     count = sum(1 for other in state.slots if other.name == slot.name)
     if slot.number is not None and count == len(trained):
         return trained[slot.number]
     return None
+
+
+def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Any]:
+    """Returns the variables whose name ends that of a slot: `Adam/m/dense/kernel`."""
+    found = collections.defaultdict(list)
+    for match in matches:
+        for node, variable in match.variables.items():
+            name = getattr(stored.nodes[node].tensor, "name", "")
+            if name and slot.endswith("/" + name):
+                found[len(name)].append(variable)
+    return found[max(found)] if found else []
 
 
 def _plan_slots(
