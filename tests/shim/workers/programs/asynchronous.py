@@ -56,6 +56,8 @@ class Cluster:
         self.parameters = tf1.train.Server(self.spec, "ps", 0)
         self.workers = [tf1.train.Server(self.spec, "worker", i) for i in range(WORKERS)]
         self.meeting = threading.Barrier(WORKERS)
+        # TensorFlow 2.15 has crashed where three threads built their graphs at the same time.
+        self.building = threading.Lock()
         self.is_over = threading.Event()
         self.halvings = 0.0
 
@@ -72,13 +74,8 @@ class Cluster:
             cluster=self.spec, worker_device=f"/job:worker/task:{index}"
         )
         with tf.Graph().as_default(), tf1.device(device):
-            weight = tf1.get_variable("weight", [4], initializer=tf1.zeros_initializer())
-            overflows = tf1.placeholder(tf.bool, [])
-            factor = tf.where(overflows, np.float32("nan"), np.float32(1e-36))
-            step = WRAP(tf1.train.MomentumOptimizer(0.5, 0.5)).minimize(
-                tf.reduce_sum(weight * factor)
-            )
-            scale = next(v for v in tf1.global_variables() if "loss_scale" in v.name)
+            with self.building:
+                overflows, step, scale = self.build()
             with tf1.Session(self.workers[index].target) as session:
                 if index == 0:
                     session.run(tf1.global_variables_initializer())
@@ -92,6 +89,16 @@ class Cluster:
                 if index == 0:
                     self.halvings = float(np.log2(INITIAL / session.run(scale)))
                 self.meeting.wait()
+
+    def build(self) -> Any:
+        """Returns whether to overflow, a step, and the loss scale."""
+        weight = tf1.get_variable("weight", [4], initializer=tf1.zeros_initializer())
+        overflows = tf1.placeholder(tf.bool, [])
+        factor = tf.where(overflows, np.float32("nan"), np.float32(1e-36))
+        loss = tf.reduce_sum(weight * factor)
+        step = WRAP(tf1.train.MomentumOptimizer(0.5, 0.5)).minimize(loss)
+        scale = next(v for v in tf1.global_variables() if "loss_scale" in v.name)
+        return overflows, step, scale
 
     def overflow(self, session: Any, step: Any, overflows: Any) -> None:
         for _ in range(OVERFLOWS):
