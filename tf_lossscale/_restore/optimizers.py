@@ -1,6 +1,7 @@
 """The program's optimizers: where each kind keeps what a file has."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+import functools
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._restore.program import is_variable
 from tf_lossscale._restore.stored import RestoreError
@@ -48,7 +49,14 @@ _OF_CONFIGS_ONLY = (
     *("weight_decay", "clipnorm", "global_clipnorm", "clipvalue", "use_ema", "ema_momentum"),
     *("ema_overwrite_frequency", "initial_accumulator_value", "loss_scale_factor"),
 )
-Assignment = Tuple[Any, Callable[[], Any]]
+
+
+class Assignment(NamedTuple):
+    """Where a hyperparameter of the program is kept."""
+
+    variable: Optional[Any]  # None for a Python number
+    read: Callable[[], Any]
+    assign: Callable[[Any], Any]
 
 
 class ProgramOptimizer:
@@ -164,10 +172,8 @@ class ProgramOptimizer:
         except KeyError:
             return None
 
-    def set_hyperparameter(self, name: str, value: float) -> Optional[Assignment]:
-        """Returns how to set a hyperparameter: its variable, or None, and a function that sets it.
-
-        Returns None where there is nothing to set.
+    def hyperparameter(self, name: str, value: float) -> Optional[Assignment]:
+        """Returns where a value of a file belongs; None where there is nothing to set.
 
         Raises:
           RestoreError: this class has no such hyperparameter, and the value is not its neutral one.
@@ -182,12 +188,14 @@ class ProgramOptimizer:
         inner = self.inner
         if self.kind == "legacy":
             if name in inner._hyper:
-                return None, lambda: inner._set_hyper(name, value)
+                set_value = functools.partial(inner._set_hyper, name)
+                return Assignment(None, lambda: _number(inner._hyper[name]), set_value)
         elif name == "learning_rate":
-            rate = vars(inner).get("_learning_rate")
-            return rate, lambda: rate.assign(value)
+            rate: Any = vars(inner).get("_learning_rate")
+            return Assignment(rate, rate.numpy, rate.assign)
         elif isinstance(getattr(inner, name, None), (int, float)):
-            return None, lambda: setattr(inner, name, value)
+            set_value = functools.partial(setattr, inner, name)
+            return Assignment(None, lambda: getattr(inner, name), set_value)
         if name in _OF_CONFIGS_ONLY or self._same_by_default(name, value):
             return None
         raise RestoreError(
@@ -240,3 +248,7 @@ def _children_of(value: Any) -> Dict[str, Any]:
     if hasattr(Trackable, "_checkpoint_dependencies"):  # up to TensorFlow 2.8
         return {child.name: child.ref for child in value._checkpoint_dependencies}
     return dict(value._trackable_children())
+
+
+def _number(value: Any) -> Any:
+    return value.numpy() if hasattr(value, "numpy") else value

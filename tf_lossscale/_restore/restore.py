@@ -43,10 +43,13 @@ class _Planned(NamedTuple):
     variable: Optional[Any]
     name: str
     assign: Callable[[Any], Any]
-    read: Optional[Callable[[], Any]] = None  # the value before, for an error while assigning
+    read: Callable[[], Any]  # the value before, for an error while assigning
+    value: Optional[Any] = None  # unless it is that of `source`
 
 
 class _Plan:
+    """What a restore will do: nothing is assigned before all of it is known."""
+
     def __init__(self, stored: Stored) -> None:
         self.stored = stored
         self.planned: List[_Planned] = []
@@ -59,8 +62,10 @@ class _Plan:
         self.written_by = stored.format
 
     def add(self, tensor: Tensor, variable: Any, name: str = "") -> None:
+        """Plans to assign a value; notes a problem where it does not fit the variable."""
         name = name or name_of(variable)
-        if tensor.key in self.used and any(each.variable is variable for each in self.planned):
+        is_planned = any(planned.variable is variable for planned in self.planned)
+        if tensor.key in self.used and is_planned:
             return
         if tensor.shape != shape_of(variable):
             self.problems.append(_differs(tensor, name, shape_of(variable)))
@@ -70,7 +75,7 @@ class _Plan:
                 f"{_shown(tensor)} is {tensor.dtype}, and {name} is {dtype_of(variable)}"
             )
             return
-        if any(planned.variable is variable for planned in self.planned):
+        if is_planned:
             self.problems.append(f"{name} has a second value in the file, {_shown(tensor)}")
             return
         self.used.add(tensor.key)
@@ -247,6 +252,7 @@ def _is_the_order(state: OptimizerState, left: Dict[int, Any]) -> bool:
 
 
 def _plan_weights(plan: _Plan, model: Any, match: Match) -> None:
+    """Plans the variables of a model as they were matched."""
     stored = plan.stored
     for conflict in match.conflicts:
         tensor = stored.nodes[conflict.node].tensor
@@ -271,6 +277,11 @@ def _named_optimizers(
     states: Dict[int, OptimizerState],
     matches: List[Match],
 ) -> List[Tuple[Any, OptimizerState]]:
+    """Returns the optimizers of the program, each with its state in the file.
+
+    Raises:
+      RestoreError: the file does not have the optimizer, or it is not known which one it is.
+    """
     if isinstance(optimizer, collections.abc.Mapping):
         children = stored.nodes[0].children
         missing = [name for name in optimizer if children.get(name) not in states]
@@ -315,6 +326,7 @@ def _plan_optimizer(
     models: List[Any],
     matches: List[Match],
 ) -> None:
+    """Plans an optimizer with its slots and loss scale; it must be built for that."""
     plan.written_by = f"{plan.stored.format}, {state.layout.value}"
     trained = program.trained or trained_by(models)
     if not trained:
@@ -394,6 +406,7 @@ def _plan_slots(
     owners: List[Optional[Any]],
     trained: List[Any],
 ) -> None:
+    """Plans the slots of an optimizer; `owners` are the variables that those of the file are of."""
     found: Set[int] = set()
     with_slots: Set[int] = {id(owner) for owner in owners if owner is not None}
     for slot, owner in zip(state.slots, owners):
@@ -425,6 +438,7 @@ def _is_unread(program: ProgramOptimizer, slot: StoredSlot) -> bool:
 
 
 def _plan_hyperparameters(plan: _Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Plans the hyperparameters that the file has, in variables or in a configuration."""
     tensors = {
         name: value
         for name, value in state.hyperparameters.items()
@@ -435,7 +449,7 @@ def _plan_hyperparameters(plan: _Plan, program: ProgramOptimizer, state: Optimiz
     for name, value in numbers.items():
         tensor = tensors.get(name)
         try:
-            assignment = program.set_hyperparameter(name, float(value))
+            assignment = program.hyperparameter(name, float(value))
         except RestoreError as error:
             plan.problems.append(str(error))
             continue
@@ -443,16 +457,13 @@ def _plan_hyperparameters(plan: _Plan, program: ProgramOptimizer, state: Optimiz
             plan.used.add(tensor.key)
         if assignment is None:
             continue
-        variable, set_value = assignment
+        variable, read, assign = assignment
         key = tensor.key if tensor is not None else f"configuration/{name}"
-        plan.planned.append(_Planned(None, key, variable, name, _ignoring(set_value)))
-
-
-def _ignoring(function: Callable[[], Any]) -> Callable[[Any], Any]:
-    return lambda value: function()
+        plan.planned.append(_Planned(None, key, variable, name, assign, read, float(value)))
 
 
 def _plan_scale(plan: _Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Plans the loss scale and its counter; without them in the file, they stay as they are."""
     scale, good_steps = program.scale()
     if scale is None:
         return
@@ -486,23 +497,21 @@ def _skip_own_variables(plan: _Plan, state: OptimizerState) -> None:
 
 
 def _note_unused(plan: _Plan) -> None:
+    """Notes each value of the file that nothing takes, but for the program's own bookkeeping."""
     stored = plan.stored
     for number, node in enumerate(stored.nodes):
         tensor = node.tensor
         if tensor is None or tensor.key in plan.used:
             continue
-        path = stored.path_of(number)
-        if path.startswith("object ") and not tensor.key.count(".OPTIMIZER_SLOT"):
-            path = _shown(tensor)
-        entry = Entry(_shown(tensor), tensor.shape, None, None)
-        if path == "save_counter" or "keras_api/metrics" in tensor.key:
+        if stored.path_of(number) == "save_counter" or "keras_api/metrics" in tensor.key:
             continue
         plan.used.add(tensor.key)
-        plan.unused.append(entry)
+        plan.unused.append(Entry(_shown(tensor), tensor.shape, None, None))
     plan.unused += [Entry(_shown(tensor), tensor.shape, None, None) for tensor in stored.others]
 
 
 def _raise_problems(plan: _Plan, partial: bool) -> None:
+    """Raises a RestoreError that names the first difference, if the plan cannot be carried out."""
     start = f"{plan.stored.path}: nothing was restored"
     if plan.problems:
         raise RestoreError(f"{start}: {plan.problems[0]}")
@@ -538,7 +547,7 @@ def _more(entries: List[Entry]) -> str:
 def _values(plan: _Plan) -> List[Any]:
     tensors = [planned.source for planned in plan.planned if planned.source is not None]
     read = iter(plan.stored.read(tensors))
-    return [None if planned.source is None else next(read) for planned in plan.planned]
+    return [planned.value if planned.source is None else next(read) for planned in plan.planned]
 
 
 def _assign(plan: _Plan, values: List[Any]) -> None:
@@ -546,8 +555,7 @@ def _assign(plan: _Plan, values: List[Any]) -> None:
     done: List[Tuple[_Planned, Any]] = []
     try:
         for planned, value in zip(plan.planned, values):
-            if planned.read is not None:
-                done.append((planned, planned.read()))
+            done.append((planned, planned.read()))
             planned.assign(value)
     except Exception:
         for planned, before in done:
@@ -565,6 +573,7 @@ def _finalize_layers(plan: _Plan, models: List[Any]) -> None:
 
 
 def _report(plan: _Plan) -> Report:
+    """Returns the plan as what has been done."""
     restored = tuple(
         Entry(
             _shown(planned.source) if planned.source else planned.path,

@@ -15,6 +15,7 @@ import recorded
 import tensorflow as tf
 
 import tf_lossscale as tfls
+from tf_lossscale._restore.optimizers import ProgramOptimizer
 
 OURS = tfls.keras.mixed_precision.LossScaleOptimizer
 KINDS = {kind.name: kind for kind in recorded.kinds()}
@@ -286,6 +287,36 @@ def test_a_changed_byte_is_an_error(tmp_path: Any) -> None:
         opened.seek(40)
         opened.write(bytes([byte[0] ^ 1]))
     assert_refused(path, "damaged|cannot be read")
+
+
+@pytest.mark.parametrize("written", sorted(KINDS))
+def test_an_error_while_assigning_undoes_what_was_assigned(
+    written: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss scale comes last, after weights, slots and hyperparameters."""
+    original = begun(written, "functional", beta_1=0.75)
+    checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
+    path = checkpoint.save(str(tmp_path / "c"))
+    resumed, optimizer = fresh(sorted(KINDS)[0], "functional")
+
+    def values() -> List[Any]:
+        inner = optimizer.inner_optimizer
+        rate, beta = inner.learning_rate, inner.beta_1
+        return [*weights(resumed), recorded.number(rate), recorded.number(beta)]
+
+    def fail(value: Any) -> None:
+        raise MemoryError
+
+    before = values()
+    scale, _ = ProgramOptimizer(optimizer).scale()
+    with monkeypatch.context() as patched:
+        patched.setattr(scale, "assign", fail)
+        with pytest.raises(MemoryError):
+            tfls.checkpoints.restore(path, resumed, optimizer)
+    for left, right in zip(before, values()):
+        np.testing.assert_array_equal(left, right)
+    tfls.checkpoints.restore(path, resumed, optimizer)
+    assert values()[-2] == recorded.number(original[1].inner_optimizer.learning_rate)
 
 
 def test_left_over_values_need_partial(tmp_path: Any) -> None:
