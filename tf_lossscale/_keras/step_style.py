@@ -154,7 +154,7 @@ class StepCalls:
         self._divides_again: Set[Any] = set()
         # Whether a function only applies gradients, so that calls elsewhere were parts of a step.
         self._ends_in_function = False
-        self._has_warned = False
+        self._warnings: Set[str] = set()  # that were logged
         self._scaled_eagerly: Callable[[], Any] = _nothing  # a weak reference
         _all.add(self)
 
@@ -223,7 +223,7 @@ class StepCalls:
         is_called_again = here.called_in == id(_function())
         step = self._step_of_function(here, variables)
         try:
-            divides = self._divides(here, gradients, variables)
+            divides = self._divides(here, gradients, variables, step)
         finally:
             self._end(here, variables)
         if divides and step is not None and not is_called_again:
@@ -268,7 +268,13 @@ class StepCalls:
         if function is not None:
             here.ended_in[function] = here.ended_in.get(function, 0) + 1
 
-    def _divides(self, here: _Step, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
+    def _divides(
+        self, here: _Step, gradients: Sequence[Any], variables: Sequence[Any], step: Any
+    ) -> bool:
+        """Decides by what was called here, then by earlier steps, then by other places.
+
+        `step` is what this step has in common with other traces of its function.
+        """
         if here.has(Call.SCALE_LOSS):
             self._refuse_both_styles(here)
             return True
@@ -281,10 +287,14 @@ class StepCalls:
             if self._goes_on(here, here.ended, gradients, variables):
                 return True
             here.ended = None
-        is_again = self._step_of_function(here, variables) in self._divides_again
-        if is_again and not self._is_of_keras_2_eagerly():
+        if step in self._divides_again and not self._is_of_keras_2_eagerly():
             if self._is_unscaled_elsewhere(here):
                 _refuse_unknown_scaling()
+            self._warn_once(
+                f"apply_gradients() divides its gradients by the loss scale in the tf.function "
+                f"{step[0]!r}, because an earlier trace of a function of this name divided them. "
+                "If this is another function, give it another name."
+            )
             return True
         self._refuse_loss_of_another(here, gradients)
         if not self._is_scaled_elsewhere(here):
@@ -305,14 +315,18 @@ class StepCalls:
         products = here.products.get(Call.SCALE_LOSS, [])
         if isinstance(place, tf.Graph) and None not in products:
             return _depend_on(gradients, place, products)
-        if ended.may_go_on(variables) and not self._has_warned:
-            self._has_warned = True
-            tf1.logging.warning(
+        if ended.may_go_on(variables):
+            self._warn_once(
                 "apply_gradients() applies its gradients as they are, because scale_loss() was not "
                 "called since gradients were last applied. If these are other gradients of the "
                 "loss that was scaled before, pass them to apply(gradients, variables) instead."
             )
         return False
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warnings:
+            self._warnings.add(message)
+            tf1.logging.warning(message)
 
     def _check_apply(self, here: _Step) -> None:
         if here.has(Call.SCALE_LOSS):

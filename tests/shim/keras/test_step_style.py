@@ -351,7 +351,9 @@ def test_a_loss_that_another_thread_scaled_is_refused() -> None:
 
 @pytest.mark.parametrize("scaled_in", ["eager", "a function", "the function around"])
 @pytest.mark.parametrize("is_inner", [False, True], ids=["outermost", "inner"])
-def test_a_function_divides_again_when_it_is_traced_again(scaled_in: str, is_inner: bool) -> None:
+def test_a_function_divides_again_when_it_is_traced_again(
+    scaled_in: str, is_inner: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """As TensorFlow does for other arguments, and if the function creates variables."""
     calls = StepCalls()
     divided, created = [], []
@@ -385,6 +387,8 @@ def test_a_function_divides_again_when_it_is_traced_again(scaled_in: str, is_inn
     update(tf.constant(1.0), "second")
     assert len(divided) > 2
     assert all(divided)
+    logged = [record for record in caplog.records if "of this name divided them" in record.message]
+    assert len(logged) == 1
     assert not StepCalls().divides([tf.constant(1.0)], [OTHER_WEIGHT])
 
 
