@@ -41,7 +41,7 @@ def step(kind, optimizer, style, count, size, compiled):
             # The gradients take little time, so that the optimizer dominates it. But they are not
             # constants, which would be folded without scaling, and differ: Grappler merges equal
             # ones, and then a finite check tests a single gradient.
-            loss = factor * tf.add_n([tf.reduce_sum(tf.square(each)) for each in watched])
+            loss = factor * tf.add_n([tf.reduce_sum(tf.square(value)) for value in watched])
             if style == "loop":
                 loss = optimizer.get_scaled_loss(loss)
             elif style == "fit":

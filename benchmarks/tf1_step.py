@@ -48,7 +48,7 @@ def families():
 def loss_of(variables, factor):
     # The gradients take little time, so that the optimizer dominates it. But they are not
     # constants, which would be folded without scaling, and differ: Grappler merges equal ones.
-    return factor * tf.add_n([tf.reduce_sum(tf.square(each)) for each in variables])
+    return factor * tf.add_n([tf.reduce_sum(tf.square(value)) for value in variables])
 
 
 def session_step(wrap, count, size):

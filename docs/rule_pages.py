@@ -88,6 +88,7 @@ def _linked(text: str) -> str:
 
 
 def _example_lines(example: Example) -> Iterator[str]:
+    """The source before and after, and the whole messages."""
     yield f"### {example.id[:1].upper()}{example.id[1:]}\n"
     yield (
         f"`{options_of(example)}`\n"
@@ -99,8 +100,8 @@ def _example_lines(example: Example) -> Iterator[str]:
         yield "becomes\n"
         yield _block(example.after)
     findings = [
-        f"- line {one.line}: {one.code} {one.outcome.value}: {_escaped(one.message)}\n"
-        for one in findings_of(example)
+        f"- line {found.line}: {found.code} {found.outcome.value}: {_escaped(found.message)}\n"
+        for found in findings_of(example)
     ]
     if findings:
         yield "".join(findings)

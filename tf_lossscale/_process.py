@@ -72,6 +72,7 @@ def guarded(
 
 
 def _guarded(prog: str, function: Callable[[], int], tracebacks: bool, interrupted: str) -> int:
+    """Returns the status of `function`; each exception becomes a line on stderr and a status."""
     try:
         with _no_lost_interrupt():
             status = function()

@@ -119,6 +119,7 @@ def load(paths: Sequence[str]) -> Settings:
 
 
 def _read(path: str, is_named: bool = False) -> Settings:
+    """Reads a file of settings. One that the user has named may belong to anybody."""
     try:
         data = atomic_write.read(os.path.realpath(path), _MOST_BYTES)
     except OSError as error:

@@ -87,7 +87,7 @@ class FlagSearch:
         found: dict[str, str] = {}
         for name in self.flags(file):
             nodes = self._nodes(file, name)
-            releases = [compared[one] for one in compared if not nodes.isdisjoint(reached[one])]
+            releases = [compared[name] for name in compared if not nodes.isdisjoint(reached[name])]
             if releases:
                 found[name] = min(releases)
         return found

@@ -245,7 +245,7 @@ def _exports(program: Program, kept: Collection[cst.CSTNode]) -> dict[str, Expor
         name: Export(
             program.origins.of_name(name, scope),
             name in kept_names,
-            frozenset().union(*(_returned(program, one.node) for one in bindings)),
+            frozenset().union(*(_returned(program, binding.node) for binding in bindings)),
         )
         for name, bindings in scope.bindings.items()
     }
@@ -255,7 +255,8 @@ def _names_with(program: Program, place: Place) -> Iterable[str]:
     """The top-level names that a place binds, or the function that it is in."""
     if place.scope is program.scopes.module_scope:
         return names_bound(program, place)
-    functions = [one for one in program.ancestors(place.node) if isinstance(one, cst.FunctionDef)]
+    around = program.ancestors(place.node)
+    functions = [node for node in around if isinstance(node, cst.FunctionDef)]
     return [function.name.value for function in functions[-1:]]
 
 

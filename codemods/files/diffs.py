@@ -76,7 +76,7 @@ class _Matcher(difflib.SequenceMatcher[Any]):
 def _equal(some: Sequence[Any], others: Sequence[Any], most: int) -> int:
     """How many lines are equal at the beginning."""
     pairs = itertools.islice(zip(some, others), most)
-    return next((number for number, (one, other) in enumerate(pairs) if one != other), most)
+    return next((number for number, (old, new) in enumerate(pairs) if old != new), most)
 
 
 def _span(first: int, last: int) -> str:

@@ -147,6 +147,8 @@ class _Level:
 
 
 class _Walk:
+    """A walk through paths that yields each file once, whatever links lead to it."""
+
     def __init__(
         self,
         paths: Sequence[str],
@@ -196,6 +198,7 @@ class _Walk:
                         yield Candidate(real, real, is_source=False)
 
     def _named(self, path: str) -> Iterator[_Found]:
+        """Yields what a path of the command line stands for; its own link is followed."""
         real = os.path.realpath(path)
         try:
             mode = os.stat(path).st_mode

@@ -69,6 +69,7 @@ def replacing(path: str) -> Iterator[TextIO]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
+    """Opens a report: an open file behind a link, a pipe or device, or a file to replace."""
     descriptor = _descriptor_of(path)
     if descriptor is not None:
         sys.stdout.flush()
@@ -91,7 +92,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 def _descriptor_of(path: str) -> Optional[int]:
     """Returns the number of the open file that a path is a link to, as /dev/stdout is.
 
-    Opened anew, the file behind it would be written from its beginning.
+    A file that is opened a second time is written from its beginning, over what it already has.
     """
     for _ in range(_MOST_LINKS):
         folder, name = os.path.split(path)

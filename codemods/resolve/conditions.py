@@ -111,7 +111,9 @@ def made_of(program: Program, name: str) -> Made:
 
 def _release_as_text(program: Program, expressions: Iterable[cst.CSTNode]) -> str:
     """The first release that a comparison in one of the expressions takes for an older one."""
-    releases = (release for one in expressions for release in tests_of_text(program, one).values())
+    releases = (
+        release for node in expressions for release in tests_of_text(program, node).values()
+    )
     return next(releases, "")
 
 
@@ -390,8 +392,12 @@ def _deciding_of_function(function: cst.FunctionDef) -> Iterator[_Bound]:
     for node in walk(function.body):
         if isinstance(node, cst.Return) and node.value is not None:
             yield node, node.value
-        elif isinstance(node, cst.If) and any(isinstance(one, cst.Return) for one in walk(node)):
+        elif isinstance(node, cst.If) and _returns(node):
             yield node, node.test
+
+
+def _returns(node: cst.If) -> bool:
+    return any(isinstance(inner, cst.Return) for inner in walk(node))
 
 
 def _assigned(program: Program, target: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -336,6 +336,7 @@ class Places:
         may_be_final: bool = False,
         origin: str = "",
     ) -> None:
+        """Notes a name that may be legacy, and what it comes through, if that is known."""
         if through:
             name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
             if why is Why.STAR:

@@ -42,8 +42,8 @@ def type_(block: str) -> list:
         subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
         for line in lines
     ]
-    assert [one.stderr for one in ran] == [""] * len(lines)
-    return [(one.returncode, one.stdout) for one in ran]
+    assert [process.stderr for process in ran] == [""] * len(lines)
+    return [(process.returncode, process.stdout) for process in ran]
 
 
 def test_the_check_fails_while_a_retired_class_is_used(repository):

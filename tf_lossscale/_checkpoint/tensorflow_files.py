@@ -168,7 +168,7 @@ def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
         ]
         save = tf.raw_ops.SaveV2(
             prefix=prefix,
-            tensor_names=[each.key for each in plan.tensors],
+            tensor_names=[tensor.key for tensor in plan.tensors],
             shape_and_slices=[""] * len(values),
             tensors=values,
         )

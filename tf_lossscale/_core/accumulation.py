@@ -168,7 +168,7 @@ class Accumulator:
     def _finish(self, strategy: Any, added: Sequence[Any], apply: Any) -> Any:
         """Counts a micro-batch, and makes a step after the last one: for all replicas."""
         operations = [
-            each for value in added for each in strategy.experimental_local_results(value)
+            local for value in added for local in strategy.experimental_local_results(value)
         ]
         with tf.control_dependencies(operations):
             counted = self._count.assign_add(1, read_value=False)

@@ -53,6 +53,7 @@ class Explanation:
             self._batch = None
 
     def _warn(self, found: FirstNonfinite, reading: Reading) -> None:
+        """Warns which layer was first, or what else the batch has shown."""
         start = f"{self._skipped} steps in a row were skipped, so the next one was looked at."
         if found.layer is not None:
             message = f"{start} {found.layer}"

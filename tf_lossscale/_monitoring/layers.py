@@ -68,6 +68,7 @@ class NonfiniteLayer(NamedTuple):
         )
 
     def _cause(self) -> str:
+        """Returns why the output is not finite, and what to do, as far as the values tell."""
         if self.bad_weights:
             return (
                 f"Its weight {self.bad_weights[0]} is not finite itself: an earlier step has "
@@ -167,6 +168,7 @@ def _kept_variables(model: Any) -> Iterator[None]:
 
 
 def _find_in_function(model: Any, inputs: Any, kwargs: Any) -> Any:
+    """Builds the forward pass with a test of each output; returns the name, a string tensor."""
     graph = tf1.get_default_graph()
     names: List[str] = [INPUTS]
     flags: List[Any] = [all_finite(tensors_in(inputs))]
@@ -241,6 +243,7 @@ def _are_finite(tensors: Sequence[Any]) -> bool:
 
 
 def _described(layers: Sequence[Any], inputs: Any, outputs: Sequence[Any]) -> NonfiniteLayer:
+    """Describes the last of `layers`, which are one within the other, in eager mode."""
     layer, given = layers[-1], _eager_tensors(inputs)
     nans, infinities, size = _counts(outputs)
     bad = [tensor for tensor in outputs if not _are_finite([tensor])]

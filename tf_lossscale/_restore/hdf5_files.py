@@ -24,6 +24,7 @@ def read(path: str) -> Stored:
 
 
 def _stored(path: str, file: Any) -> Stored:
+    """Returns the nodes that an object checkpoint of the same model would have."""
     weights = file.get("model_weights", file)
     if "layer_names" not in weights.attrs:
         raise RestoreError(
@@ -104,10 +105,10 @@ def _add_optimizer(nodes: List[Node], group: Any, names: List[str]) -> None:
             nodes[optimizer].slots.append(Slot(slot, variable, number))
     # A list whose variables are all known by name needs no order.
     for slot, number in lists.items():
-        if len([each for each in nodes[optimizer].slots if each.name == slot]) == counts[slot]:
+        if len([found for found in nodes[optimizer].slots if found.name == slot]) == counts[slot]:
             nodes[number].children = {}
         else:
-            nodes[optimizer].slots = [each for each in nodes[optimizer].slots if each.name != slot]
+            nodes[optimizer].slots = [kept for kept in nodes[optimizer].slots if kept.name != slot]
 
 
 def _slot_of(words: List[str], known: Dict[str, int]) -> Tuple[Optional[str], Optional[int]]:

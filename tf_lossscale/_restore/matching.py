@@ -102,6 +102,7 @@ class Match:
         self._taken[id(variable)] = number
 
     def _pairs(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
+        """Pairs the children of a node with those of an object: layers, attributes, weights."""
         children = self.stored.nodes[number].children
         numbered = [name for name in children if _WITH_WEIGHTS.match(name)]
         numbered.sort(key=lambda name: int(name.rpartition("-")[2]))

@@ -31,6 +31,8 @@ class StoredSlot(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
+    """What a file has of one optimizer, whichever Keras wrote it."""
+
     node: int
     layout: Layout
     iterations: Optional[Union[Tensor, int]]

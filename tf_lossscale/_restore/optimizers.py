@@ -87,7 +87,7 @@ class ProgramOptimizer:
         """Creates the slots for variables, and all other variables of the optimizer."""
         variables = list(variables)
         if self.kind == "legacy":
-            self.inner.iterations  # noqa: B018  # created when it is read
+            self.inner.iterations  # noqa: B018 - the property creates the variable
             self.inner._create_hypers()
             self.inner._create_slots(variables)
         elif self.kind == "new":

@@ -54,8 +54,9 @@ def weights_of(value: Any) -> List[Any]:
         if not is_keras_3:
             return _distinct(found)
         own = [attribute for attribute in vars(value).values() if is_variable(attribute)]
-        is_extra = [each for each in own if not _is_seed(each) and not hasattr(each, "path")]
-        return _distinct([*found, *is_extra])
+        of_tensorflow = [variable for variable in own if not hasattr(variable, "path")]
+        extra = [variable for variable in of_tensorflow if not _is_seed(variable)]
+        return _distinct([*found, *extra])
     found = getattr(value, "variables", None)
     return _distinct(found) if isinstance(found, (list, tuple)) else []
 

@@ -65,6 +65,8 @@ class _Watch(NamedTuple):
 
 
 def _watched(original: Any, watch: _Watch) -> Any:
+    """Returns Keras's method, which also tells `watch` what each layer was given and returned."""
+
     # `wraps` also gives it the module of Keras, by which AutoGraph leaves it alone.
     @functools.wraps(original)
     def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -174,7 +174,7 @@ def _of_scale_of_final(
         made = Proposal(call, "LS602", "Policy", Safety.SAFE, message)
         yield made._replace(edits=((call, _WITHOUT_SCALE),))
         return
-    arguments = ", ".join(program.code(one).rstrip(", ") for one in call.args)
+    arguments = ", ".join(program.code(argument).rstrip(", ") for argument in call.args)
     guidance = _LEAVE_OUT if is_default else _EXPERIMENTAL.format(f"Policy({arguments})")
     yield Proposal.report(found["loss_scale"], "LS602", "Policy", guidance)
 

@@ -33,6 +33,7 @@ def _of_call(program: Program, test: cst.CSTNode) -> str:
 
 
 def _of_comparison(program: Program, test: cst.CSTNode) -> str:
+    """The comparison of numbers that means what a comparison of text was to mean, if known."""
     if not isinstance(test, cst.Comparison):
         return ""
     target = test.comparisons[0]
@@ -104,8 +105,8 @@ def _choice(program: Program, node: cst.BaseExpression, is_not: bool = False) ->
     """`== (2, 1)` or `in ((2, 1), (2, 2))` for what the first two numbers are compared with."""
     elements = getattr(node, "elements", None)
     nodes = [node] if elements is None else [element.value for element in elements]
-    numbers = [_numbers(program, one) for one in nodes]
-    pairs = [str(one[:2]) for one in numbers if one is not None and len(one) > 1]
+    numbers = [_numbers(program, node) for node in nodes]
+    pairs = [str(release[:2]) for release in numbers if release is not None and len(release) > 1]
     if len(pairs) < len(nodes):
         return ""
     if len(pairs) == 1:

@@ -146,12 +146,12 @@ CASES = [(case, target) for case in FOLLOWED for target in FOLLOWED[case][3]]
 def test_what_a_message_says_is_enough(case, target):
     source, (before, after), message, _ = FOLLOWED[case]
     result = transformed(TF + source, TARGETS[target])
-    (finding,) = (one for one in result.findings if one.outcome is Safety.MANUAL)
+    (finding,) = (reported for reported in result.findings if reported.outcome is Safety.MANUAL)
     assert finding.code == case.partition(",")[0]
     assert message in finding.message
     assert before in source
     followed = transformed(TF + source.replace(before, after), TARGETS[target])
-    assert [one.message for one in followed.findings if one.outcome is Safety.MANUAL] == []
+    assert not any(reported.outcome is Safety.MANUAL for reported in followed.findings)
 
 
 NOTHING_LEFT = {
@@ -176,7 +176,7 @@ NOTHING_LEFT = {
 @pytest.mark.parametrize("case", NOTHING_LEFT)
 def test_what_the_shim_makes_right_is_not_reported(case, target):
     result = transformed(TF + NOTHING_LEFT[case], TARGETS[target])
-    assert [one.message for one in result.findings if one.outcome is Safety.MANUAL] == []
+    assert not any(reported.outcome is Safety.MANUAL for reported in result.findings)
     again = transformed(result.source.decode(), TARGETS[target])
     assert again.source == result.source
 
@@ -186,7 +186,7 @@ def test_no_place_has_two_outcomes_of_one_code():
     for source in [*sources, *NOTHING_LEFT.values()]:
         for options in TARGETS.values():
             findings = transformed(TF + source, options).findings
-            places = [(one.line, one.column, one.code) for one in findings]
+            places = [(reported.line, reported.column, reported.code) for reported in findings]
             assert len(places) == len(set(places)), (source, findings)
 
 

@@ -368,7 +368,7 @@ for name in make(opt).names:
 def test_what_scales_on_every_version_needs_nothing(form, target):
     source = HEAD.replace('__version__ < "2.4"', "test") + RIGHT_AS_THEY_ARE[form]
     result = transformed(source, TARGETS[target])
-    assert [one.message for one in result.findings if one.outcome is Safety.MANUAL] == []
+    assert not any(reported.outcome is Safety.MANUAL for reported in result.findings)
 
 
 @pytest.mark.parametrize(
@@ -377,5 +377,5 @@ def test_what_scales_on_every_version_needs_nothing(form, target):
 def test_another_branch_that_raises_is_named(form):
     has = "hasattr(tf.keras.mixed_precision, 'experimental')"
     result = transformed(f"import tensorflow as tf\n{form.format(has, WRAP)}\n", Options())
-    (finding,) = (one for one in result.findings if one.outcome is Safety.MANUAL)
+    (finding,) = (reported for reported in result.findings if reported.outcome is Safety.MANUAL)
     assert "the other one raises an error: write tfls.keras" in finding.message

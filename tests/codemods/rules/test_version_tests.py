@@ -51,9 +51,9 @@ RIGHT = [
 
 def messages(test):
     result = transformed(SOURCE.format(test), Options())
-    found = [one for one in result.findings if one.code == "LS913"]
-    assert all(one.outcome is Safety.MANUAL for one in found)
-    return [one.message for one in found]
+    found = [reported for reported in result.findings if reported.code == "LS913"]
+    assert all(reported.outcome is Safety.MANUAL for reported in found)
+    return [reported.message for reported in found]
 
 
 def releases_with(line):
@@ -111,10 +111,12 @@ FLAGS = {
 def test_a_comparison_is_found_through_what_it_makes(form, use):
     place = f"tf.keras.mixed_precision.{use}('mixed_float16')"
     result = transformed("import tensorflow as tf\n" + FLAGS[form].format(place), Options())
-    assert len([one for one in result.findings if one.code == "LS913"]) == 1
+    assert len([reported for reported in result.findings if reported.code == "LS913"]) == 1
 
 
 def test_a_comparison_that_decides_about_nothing_here_is_not_reported():
     source = "import tensorflow as tf\nif tf.__version__ < '2.4':\n    print('old')\n"
     use = "tf.keras.mixed_precision.experimental.set_policy('mixed_float16')\n"
-    assert "LS913" not in [one.code for one in transformed(source + use, Options()).findings]
+    assert "LS913" not in [
+        reported.code for reported in transformed(source + use, Options()).findings
+    ]

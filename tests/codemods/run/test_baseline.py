@@ -25,7 +25,10 @@ def accepted(command_line):
 
 
 def findings(ran) -> list:
-    return [(one["path"], one["line"], one["code"]) for one in json.loads(ran.out)["findings"]]
+    return [
+        (reported["path"], reported["line"], reported["code"])
+        for reported in json.loads(ran.out)["findings"]
+    ]
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github", "html"])
@@ -72,7 +75,7 @@ def test_stale_entries_are_shown_on_request(accepted):
     assert ran.status == 0
     line = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'
     test = TEST.decode().strip()
-    assert [one for one in ran.err.splitlines() if "stale" in one] == [
+    assert [line for line in ran.err.splitlines() if "stale" in line] == [
         f"base.json: stale: a.py: LS301 {line}",
         f"base.json: stale: b.py: LS906 {test}",
         f"base.json: stale: c/d.py: LS906 {test}",

@@ -100,7 +100,7 @@ def test_bytes_that_are_not_utf_8_do_not_stop_the_run(command_line):
         f"name = caf\xe9\nwrap = {OLD}.Policy\n".encode("latin-1")
     )
     status, report = migrate(command_line, "--to", "shim")
-    assert [(one["line"], one["column"]) for one in report["findings"]] == [(2, 8)]
+    assert [(reported["line"], reported["column"]) for reported in report["findings"]] == [(2, 8)]
     assert status == 1
 
 
@@ -140,7 +140,7 @@ def test_python_behind_a_link_is_python(command_line):
     command_line.path("policy.txt").write_text(source)
     os.symlink("policy.txt", command_line.path("policy.py"))
     status, report = migrate(command_line, "--write", "--allow-dirty", "--to", "shim")
-    assert (status, [one["code"] for one in report["findings"]]) == (0, ["LS602"])
+    assert (status, [reported["code"] for reported in report["findings"]]) == (0, ["LS602"])
     assert "tfls" in command_line.path("policy.txt").read_text()
 
 

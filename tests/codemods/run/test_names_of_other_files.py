@@ -31,7 +31,7 @@ def test_a_module_that_a_function_returns_is_followed_if_it_is_renamed_whole(com
     files = {"contrib.py": CONTRIB.format(silence=""), "wrap.py": MANAGER, "shard.py": SHARD}
     result = migrate(command_line, files, *options)
     assert "from tf_lossscale.contrib import mixed_precision" in result.sources["contrib.py"]
-    manual = [one for one in result.findings if one.endswith("manual")]
+    manual = [text for text in result.findings if text.endswith("manual")]
     assert manual == ["contrib.py:11 LS909 manual", "shard.py:3 LS902 manual"]
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_lossscale as tfls
 
 INF = float("inf")
-SUBJECTS = [each for each in recorded.ours() if each.api == "final"]
+SUBJECTS = [subject for subject in recorded.ours() if subject.api == "final"]
 by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 
 
@@ -198,7 +198,7 @@ def test_what_is_refused(subject: Any) -> None:
 def test_train_step_of_fit(subject: Any) -> None:
     keras = subject.kind.keras
 
-    class Model(keras.Model):  # type: ignore[misc, name-defined]
+    class Model(keras.Model):  # type: ignore[misc, name-defined]  # untyped base
         def train_step(self, data: Any) -> Any:
             images, labels = data
             with tf.GradientTape() as tape:

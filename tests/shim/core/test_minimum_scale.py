@@ -12,8 +12,8 @@ import tf_lossscale as tfls
 NAN = float("nan")
 V1 = tfls.compat.v1.mixed_precision
 CONTRIB = tfls.contrib.mixed_precision
-SUBJECTS = [each for each in recorded.ours() if each.api == "final"]
-EXPERIMENTAL = [each for each in recorded.ours() if each.api == "experimental"]
+SUBJECTS = [subject for subject in recorded.ours() if subject.api == "final"]
+EXPERIMENTAL = [subject for subject in recorded.ours() if subject.api == "experimental"]
 by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 by_experimental = pytest.mark.parametrize("subject", EXPERIMENTAL, ids=str)
 

@@ -75,7 +75,7 @@ def attention(keras: Any) -> Any:
 def subclassed(keras: Any) -> Any:
     layers = keras.layers
 
-    class Model(keras.Model):  # type: ignore[misc]
+    class Model(keras.Model):  # type: ignore[misc]  # untyped base
         def __init__(self) -> None:
             super().__init__()
             self.first = layers.Dense(3)
@@ -354,7 +354,7 @@ def late_lists(keras: Any, **options: Any) -> Any:
     """A model whose layers Keras 2 and Keras 3 list in different orders."""
     layers = keras.layers
 
-    class Model(keras.Model):  # type: ignore[misc]
+    class Model(keras.Model):  # type: ignore[misc]  # untyped base
         def __init__(self) -> None:
             super().__init__()
             self.first: List[Any] = []
@@ -372,7 +372,7 @@ def late_lists(keras: Any, **options: Any) -> Any:
 def nested_dictionaries(keras: Any) -> Any:
     layers = keras.layers
 
-    class Block(layers.Layer):  # type: ignore[misc]
+    class Block(layers.Layer):  # type: ignore[misc]  # untyped base
         def __init__(self) -> None:
             super().__init__()
             self.parts = {"b": layers.Dense(4), "a": layers.Dense(4)}
@@ -461,7 +461,7 @@ def test_normalization_computes_with_what_was_restored(
 
 
 def head_of(keras: Any, name: str) -> Any:
-    class Model(keras.Model):  # type: ignore[misc]
+    class Model(keras.Model):  # type: ignore[misc]  # untyped base
         def __init__(self) -> None:
             super().__init__()
             self.body = keras.layers.Dense(3)

@@ -76,6 +76,16 @@ else:
     cases = pytest.mark.skip("explain=True needs TensorFlow 2.4")
 
 
+def message_of(kind, model):
+    """What is said of a model whose own step is skipped."""
+    training = Training(kind)
+    training.model = model
+    model(np.ones((1, 2), "float32"))
+    model.compile(training.optimizer, "mse")
+    (message,) = training.fit([1, 1, 1], explain_after=1)
+    return message
+
+
 def test_where_it_is_refused():
     optimizer = watched.keras(watched.KIND)
     monitor = tfls.monitoring.Monitor(optimizer)
@@ -160,11 +170,7 @@ def test_an_own_train_step_that_calls_single_layers(kind):
         def call(self, values):
             return self.last(self.root(values))
 
-    training = Training(kind)
-    training.model = Model()
-    training.model(np.ones((1, 2), "float32"))
-    training.model.compile(training.optimizer, "mse")
-    (message,) = training.fit([1, 1, 1], explain_after=1)
+    message = message_of(kind, Model())
     assert "output of layer root (Activation) is the first" in message
 
 
@@ -194,11 +200,7 @@ def test_a_train_step_without_layers(kind):
             self.optimizer.apply_gradients([(nan, self.weight)])
             return {"loss": tf.reduce_sum(nan)}
 
-    training = Training(kind)
-    training.model = Model()
-    training.model(np.ones((1, 2), "float32"))
-    training.model.compile(training.optimizer, "mse")
-    (message,) = training.fit([1, 1, 1], explain_after=1)
+    message = message_of(kind, Model())
     assert "It called no Keras layer, so tf.debugging.enable_check_numerics()" in message
 
 

@@ -462,7 +462,8 @@ def test_a_long_run_is_not_less_certain_than_its_beginning():
 
     long = dataclasses.replace(CALM, steps=1200, knows_rate=False)
     others = [
-        Again(noisy(each.run, seed), each.has_other_scale) for seed, each in enumerate(again(long))
+        Again(noisy(repeated.run, seed), repeated.has_other_scale)
+        for seed, repeated in enumerate(again(long))
     ]
     conditions = Conditions(again=others)
     old, new = noisy(record(long), 7), noisy(record(dataclasses.replace(long, kernel=1)), 8)
@@ -487,7 +488,7 @@ def test_a_fact_about_one_optimizer_comes_before_what_is_measured_about_another(
     old = write(tmp_path / "old.jsonl", record(CALM), record(second), header=HEADERS[0])
     for number, runs in enumerate(zip(again(CALM), again(second)), 1):
         header = RunHeader("2.8.4", id=str(number), disturbed=disturbance("a", number, 2.0**-11))
-        write(path_of(old, number), *(each.run for each in runs), header=header)
+        write(path_of(old, number), *(repeated.run for repeated in runs), header=header)
     wrong = [record(dataclasses.replace(CALM, kernel=1)), record(second)]
     wrong[0].loss[5:] = [loss * 1.2 for loss in wrong[0].loss[5:]]
     wrong[1].rate[0] = 1.0

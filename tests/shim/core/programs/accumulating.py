@@ -33,7 +33,7 @@ def steps() -> List[List[List[List[float]]]]:
 
     table = [
         [
-            [[value(step, batch, replica, each) for each in range(3)] for replica in range(COUNT)]
+            [[value(step, batch, replica, index) for index in range(3)] for replica in range(COUNT)]
             for batch in range(MICRO_BATCHES)
         ]
         for step in range(5)
@@ -135,7 +135,7 @@ def apply_plainly(case: Case, variables: List[Any]) -> float:
 
 
 def values(variables: List[Any], read: Callable[[Any], Any] = lambda each: each.numpy()) -> Any:
-    return [np.ravel(read(each)).tolist() for each in variables]
+    return [np.ravel(read(variable)).tolist() for variable in variables]
 
 
 def copies_of(strategy: Any, variables: List[Any], read: Callable[[Any], Any]) -> List[Any]:
@@ -143,8 +143,8 @@ def copies_of(strategy: Any, variables: List[Any], read: Callable[[Any], Any]) -
     if strategy is None:
         return [values(variables, read)]
     # Keras 3 keeps TensorFlow's variable inside; that of 1.15 is no `tf.Variable`.
-    held = [each if hasattr(each, "values") else each.value for each in variables]
-    of_replicas = list(zip(*[replicas.local(strategy, each) for each in held]))
+    held = [variable if hasattr(variable, "values") else variable.value for variable in variables]
+    of_replicas = list(zip(*[replicas.local(strategy, holder) for holder in held]))
     assert len(of_replicas) == COUNT
     return [values(list(copy), read) for copy in of_replicas]
 
@@ -191,7 +191,7 @@ def run_eagerly(case: Case, is_function: bool, strategy: Any) -> str:
             call(tf.constant(rows))
     copies = copies_of(strategy, variables, lambda each: each.numpy())
     found = [(recorded.number(read()), copy) for copy in copies]
-    return next(filter(None, (difference(each, wanted) for each in found)), "")
+    return next(filter(None, (difference(result, wanted) for result in found)), "")
 
 
 def run_in_graph(case: Case, control_flow_v2: bool, strategy: Any) -> str:
@@ -223,7 +223,7 @@ def run_in_graph(case: Case, control_flow_v2: bool, strategy: Any) -> str:
         if counted:
             assert session.run(step) == len(steps()) - len(BAD)
         found = [(float(session.run(scale)), copy) for copy in copies]
-    return next(filter(None, (difference(each, wanted) for each in found)), "")
+    return next(filter(None, (difference(result, wanted) for result in found)), "")
 
 
 def outcome(run: Callable[..., str], *args: Any) -> str:
@@ -251,7 +251,9 @@ def main() -> None:
             if case.kind is None or (case.kind.name == "legacy" and not is_broken):
                 with tf.Graph().as_default():
                     strategy = (
-                        tf.distribute.MirroredStrategy([f"/cpu:{each}" for each in range(COUNT)])
+                        tf.distribute.MirroredStrategy(
+                            [f"/cpu:{number}" for number in range(COUNT)]
+                        )
                         if COUNT > 1
                         else None
                     )
