@@ -104,7 +104,12 @@ class Match:
     def _pairs(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
         """Pairs the children of a node with those of an object: layers, attributes, weights."""
         children = self.stored.nodes[number].children
-        numbered = [name for name in children if _WITH_WEIGHTS.match(name)]
+        # Sequential models that were built after they were made lack the first names on 1.15.
+        numbered = [name for name in children if _WITH_WEIGHTS.match(name)] or [
+            name
+            for name, child in children.items()
+            if _NUMBERED.match(name) and self.stored.has_tensors(child, self._without)
+        ]
         numbered.sort(key=lambda name: int(name.rpartition("-")[2]))
         nodes = [children[name] for name in numbered]
         if nodes:
