@@ -194,20 +194,31 @@ class Match:
         """
         unused = set(self.unused())
         for number, value in list(self._objects.items()):
-            tensors = collections.defaultdict(list)
-            variables = collections.defaultdict(list)
-            for attribute, child in self.stored.nodes[number].children.items():
-                tensor = self.stored.nodes[child].tensor
-                if child in unused and tensor is not None:
-                    name = (tensor.name or attribute).split("/")[-1]
-                    tensors[name, tensor.shape].append(child)
-            for variable in direct_variables(value) if tensors else ():
-                if id(variable) not in self._taken:
-                    name = name_of(variable).split("/")[-1]
-                    variables[name, shape_of(variable)].append(variable)
+            tensors = self._left_tensors(number, unused)
+            variables = self._left_variables(value) if tensors else {}
             for kind, numbers in tensors.items():
-                if len(numbers) == 1 and len(variables[kind]) == 1:
-                    self._take(numbers[0], variables[kind][0])
+                fitting = variables.get(kind, [])
+                if len(numbers) == 1 and len(fitting) == 1:
+                    self._take(numbers[0], fitting[0])
+
+    def _left_tensors(self, number: int, unused: Set[int]) -> Dict[Any, List[int]]:
+        """Returns the nodes of a layer's own tensors, by last name and shape."""
+        found = collections.defaultdict(list)
+        for attribute, child in self.stored.nodes[number].children.items():
+            tensor = self.stored.nodes[child].tensor
+            if child in unused and tensor is not None:
+                name = (tensor.name or attribute).split("/")[-1]
+                found[name, tensor.shape].append(child)
+        return found
+
+    def _left_variables(self, layer: Any) -> Dict[Any, List[Any]]:
+        """Returns a layer's own variables, by last name and shape."""
+        found = collections.defaultdict(list)
+        for variable in direct_variables(layer):
+            if id(variable) not in self._taken:
+                name = name_of(variable).split("/")[-1]
+                found[name, shape_of(variable)].append(variable)
+        return found
 
 
 def contradict(in_file: Sequence[str], in_program: Sequence[str]) -> bool:
