@@ -132,10 +132,14 @@ def processor_times(
     names = [name for name in makers for _ in range(count)]
     shuffle = random.Random(1).shuffle
     shuffle(names)
-    instances = [(name, makers[name]()) for name in names]
-    for _, way in instances:
+    instances = []
+    for name in names:
+        way = makers[name]()
+        # Before the next instance is made: as in a program, the optimizer's slots are then beside
+        # the variables, and not behind those of all instances.
         for _ in range(WARM_UP):
             way()
+        instances.append((name, way))
     taken: List[List[float]] = [[] for _ in instances]
     order = list(range(len(instances)))
     for _ in range(repetitions):
