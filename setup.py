@@ -62,7 +62,9 @@ class ReproducibleArchive(sdist):
 def _rewrite(path, epoch):
     with tarfile.open(path) as archive:
         members = sorted(archive.getmembers(), key=lambda member: member.name)
-        contents = [archive.extractfile(one).read() if one.isfile() else b"" for one in members]
+        contents = [
+            archive.extractfile(member).read() if member.isfile() else b"" for member in members
+        ]
     unpacked = io.BytesIO()
     with tarfile.open(fileobj=unpacked, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for member, content in zip(members, contents):

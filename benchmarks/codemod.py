@@ -128,7 +128,7 @@ def medians(ways: Dict[str, Callable[[], float]]) -> Dict[str, float]:
     for _ in range(ROUNDS):
         for name, way in ways.items():
             taken[name].append(way())
-    return {name: sorted(each)[len(each) // 2] for name, each in taken.items()}
+    return {name: sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
 
 
 def copies(folder: str) -> Iterator[str]:
@@ -210,7 +210,9 @@ def add_connected(report: harness.Report, folder: str) -> None:
         with open(path, "rb") as file:
             source = file.read()
         others = [drawn.randrange(CONNECTED) for _ in range(8)]
-        imports = "".join(f"from package_{each % 40} import module_{each}\n" for each in others)
+        imports = "".join(
+            f"from package_{number % 40} import module_{number}\n" for number in others
+        )
         with open(path, "wb") as file:
             file.write(imports.encode() + source)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -44,7 +44,7 @@ def main() -> None:
             return [tf.fill([size], value + index) for index in range(count)]
 
         def total(sums):
-            return tf.add_n([each[0] for each in sums])
+            return tf.add_n([copies[0] for copies in sums])
 
         def all_reduce(gradients=gradients):
             context = tf.distribute.get_replica_context()
@@ -56,7 +56,7 @@ def main() -> None:
             return total(sum_packed(gradients(), shards, call))
 
         def one_by_one(gradients=gradients):
-            return total([tfls.contrib.tpu.cross_replica_sum(each) for each in gradients()])
+            return total([tfls.contrib.tpu.cross_replica_sum(gradient) for gradient in gradients()])
 
         def step(gradients=gradients, optimizer=optimizer, variables=variables):
             optimizer.apply_gradients(zip(gradients(), variables))
@@ -68,9 +68,9 @@ def main() -> None:
             return tf.constant(0.0)
 
         ways = {}
-        for each in (all_reduce, packed, one_by_one, step, plain):
-            run = tf.function(lambda each=each: on_replicas(each), autograph=False)
-            ways[each.__name__] = lambda run=run: strategy.experimental_local_results(run())
+        for way in (all_reduce, packed, one_by_one, step, plain):
+            run = tf.function(lambda way=way: on_replicas(way), autograph=False)
+            ways[way.__name__] = lambda run=run: strategy.experimental_local_results(run())
         times = median_times(ways, report.repetitions)
         report.add(
             f"{count} x {size}",

@@ -21,18 +21,18 @@ def main() -> None:
         measure()
         return
     sockets = [socket.socket() for _ in range(2)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
+    for sock in sockets:
+        sock.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
+    for sock in sockets:
+        sock.close()
     workers = []
     for index in range(2):
         config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
         arguments = [sys.executable, __file__, *(sys.argv[1:] if index == 0 else [])]
         environment = dict(os.environ, TF_CONFIG=json.dumps(config))
         workers.append(subprocess.Popen(arguments, env=environment))
-    sys.exit(max(each.wait() for each in workers))
+    sys.exit(max(worker.wait() for worker in workers))
 
 
 def measure() -> None:
@@ -61,7 +61,7 @@ def measure() -> None:
             optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(inner)
 
         def step(optimizer=optimizer, variables=variables, size=size):
-            optimizer.apply_gradients([(tf.ones([size]), each) for each in variables])
+            optimizer.apply_gradients([(tf.ones([size]), variable) for variable in variables])
             return tf.constant(0.0)
 
         ways = {}

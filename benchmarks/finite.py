@@ -14,11 +14,11 @@ CASES = {"50 x 1,000,000": (50, 1000000), "200 x 1,000": (200, 1000)}
 
 
 def originals(gradients):
-    return tf1.reduce_all([tf1.reduce_all(tf1.is_finite(each)) for each in gradients])
+    return tf1.reduce_all([tf1.reduce_all(tf1.is_finite(gradient)) for gradient in gradients])
 
 
 def bare_sum(gradients):
-    return tf.add_n([tf1.reduce_sum(each) for each in gradients])
+    return tf.add_n([tf1.reduce_sum(gradient) for gradient in gradients])
 
 
 WAYS = {"original": originals, "ours": all_finite, "sum": bare_sum}

@@ -55,7 +55,7 @@ def median_times(
             start = time.perf_counter()
             way()
             taken[name].append(time.perf_counter() - start)
-    return {name: sorted(each)[len(each) // 2] for name, each in taken.items()}
+    return {name: sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
 
 
 def one_thread(tf: Any) -> None:
@@ -101,13 +101,16 @@ def added(times: Dict[str, Times]) -> Dict[str, Any]:
 
     chance = random.Random(1)
     draws = sorted(
-        ratio({name: drawn(each.medians) for name, each in times.items()}) for _ in range(RESAMPLES)
+        ratio({name: drawn(measurement.medians) for name, measurement in times.items()})
+        for _ in range(RESAMPLES)
     )
-    whole = {f"{name}_s": each.mean for name, each in times.items()}
+    whole = {f"{name}_s": measurement.mean for name, measurement in times.items()}
     low, high = draws[RESAMPLES // 40], draws[-RESAMPLES // 40]
     return dict(
         whole,
-        added_by_ours_over_original=ratio({name: each.mean for name, each in times.items()}),
+        added_by_ours_over_original=ratio(
+            {name: measurement.mean for name, measurement in times.items()}
+        ),
         between=f"{low:.2f} and {high:.2f}",
     )
 
@@ -149,8 +152,8 @@ def processor_times(
             instances[index][1]()
             taken[index].append(time.process_time() - start)
     times: Dict[str, Times] = {name: Times([]) for name in makers}
-    for (name, _), each in zip(instances, taken):
-        times[name].medians.append(sorted(each)[len(each) // 2])
+    for (name, _), samples in zip(instances, taken):
+        times[name].medians.append(sorted(samples)[len(samples) // 2])
     return times
 
 

@@ -31,7 +31,7 @@ CASES = {"200 x 1,000": (200, 1000), "20 x 500,000": (20, 500000)}
 def step(kind, optimizer, style, count, size, compiled):
     """Returns a function that runs one step of Adam on `count` variables and waits for it."""
     variables = [recorded.make_variable(kind, [1.0] * size, "w") for _ in range(count)]
-    watched = [recorded.gradient_source(each) for each in variables]
+    watched = [recorded.gradient_source(variable) for variable in variables]
     factor = tf.Variable(1.0, trainable=False)
     if hasattr(optimizer, "build"):
         optimizer.build(variables)

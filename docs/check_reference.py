@@ -28,7 +28,7 @@ def on_post_build(config: Any) -> None:
     quoted = [name for name, page in pages.items() if "<blockquote>" in page]
     if quoted:  # what `>>>` becomes
         raise PluginError('an example without the line "Examples:" above it: ' + ", ".join(quoted))
-    found = {each for page in pages.values() for each in ids(page)}
+    found = {identifier for page in pages.values() for identifier in ids(page)}
     missing = [name for symbol in _paths.SYMBOLS for name in missing_of(symbol, found)]
     if missing:
         raise PluginError("without a docstring, or not in docs/api:\n  " + "\n  ".join(missing))
@@ -48,16 +48,16 @@ def missing_of(symbol: _paths.Symbol, found: Set[str]) -> List[str]:
         members = public_members(value)
         if issubclass(value, LossScaleWrapper):
             own = {
-                each
-                for each, value in vars(LossScaleWrapper).items()
-                if not each.startswith("_") and is_member(value)
+                member
+                for member, value in vars(LossScaleWrapper).items()
+                if not member.startswith("_") and is_member(value)
             }
-            missing += [f"{name}.{each}" for each in sorted(own - set(members))]
+            missing += [f"{name}.{member}" for member in sorted(own - set(members))]
         missing += [
-            f"{name}.{each}"
-            for each, owner in members.items()
+            f"{name}.{member}"
+            for member, owner in members.items()
             # What only one kind of optimizer has is described with the class for that kind.
-            if not {f"{name}.{each}", f"{owner.__module__}.{owner.__name__}.{each}"} & found
+            if not {f"{name}.{member}", f"{owner.__module__}.{owner.__name__}.{member}"} & found
         ]
     return missing
 

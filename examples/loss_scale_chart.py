@@ -42,7 +42,7 @@ def read_record(path: str) -> "tuple[str, List[Dict[str, Any]]]":
     """Returns the TensorFlow version and the steps of a record with one optimizer."""
     with open(path) as file:
         header, *others = [json.loads(line) for line in file]
-    return header["tensorflow"], [each for each in others if "step" in each]
+    return header["tensorflow"], [row for row in others if "step" in row]
 
 
 def run_of(name: str, steps: Sequence[Dict[str, Any]]) -> Run:

@@ -60,7 +60,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader)
                 return spec
-        return next(filter(None, (each.missing(name) for each in interested)), None)
+        return next(filter(None, (hook.missing(name) for hook in interested)), None)
 
 
 class _Loader(importlib.abc.Loader):

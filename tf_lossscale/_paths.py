@@ -63,7 +63,7 @@ SYMBOLS: Tuple[Symbol, ...] = (
 )
 
 NAMESPACES: Dict[str, Dict[str, Symbol]] = {
-    namespace: {each.name: each for each in SYMBOLS if namespace in each.namespaces}
+    namespace: {entry.name: entry for entry in SYMBOLS if namespace in entry.namespaces}
     for symbol in SYMBOLS
     for namespace in symbol.namespaces
 }

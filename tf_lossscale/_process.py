@@ -34,8 +34,8 @@ class ArgumentParser(argparse.ArgumentParser):
 def escaped(text: str) -> str:
     """Returns a text as one line, without control characters, which a terminal would obey."""
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
     )
 
 

@@ -181,7 +181,7 @@ def _report(request: Request, spool: Spool[FileOutcome], summary: Summary) -> in
         if report.file is None:
             style = style_of(stream, request.color)
             # Errors have already been printed to stderr.
-            quiet = (one._replace(error=None, warning=None) for one in spool)
+            quiet = (outcome._replace(error=None, warning=None) for outcome in spool)
             outcomes = quiet if report.format == "text" else spool
             reports.write(report.format, outcomes, summary, stream, style, request.statistics)
             continue

@@ -52,10 +52,14 @@ class Outcome:
         self._decision = decision
         self._places = {node: at for source in sources for node, at in source.places.items()}
         self._suppressions = Suppressions(sources)
-        selected = [one for one in proposals if options.selects(one.code)]
-        self._silenced = [one for one in selected if self._is_silenced(one)]
+        selected = [proposal for proposal in proposals if options.selects(proposal.code)]
+        self._silenced = [proposal for proposal in selected if self._is_silenced(proposal)]
         silenced = set(map(id, self._silenced))
-        shown = [one for one in selected if id(one) not in silenced and self._is_left(one)]
+        shown = [
+            proposal
+            for proposal in selected
+            if id(proposal) not in silenced and self._is_left(proposal)
+        ]
         self._shown = _without_moves_of_removed(shown)
         self.note = ""
         if len(selected) < len(proposals):
@@ -78,13 +82,13 @@ class Outcome:
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
         """The edits, with the comments of `--mark`."""
         program = self._program
-        done = [one for one in self._shown if self._is_done(one)]
-        moves = {reference: path for one in done for reference, path in one.moves}
-        removed = {reference for one in done for reference in one.removed}
+        done = [proposal for proposal in self._shown if self._is_done(proposal)]
+        moves = {reference: path for proposal in done for reference, path in proposal.moves}
+        removed = {reference for proposal in done for reference in proposal.removed}
         edits: dict[cst.CSTNode, list[Edit]] = {}
         if moves or removed:
             edits = respell(program, moves, removed, self._decision, self._kept)
-        more = [edit for one in done for edit in one.edits]
+        more = [edit for proposal in done for edit in proposal.edits]
         if self._options.mark:
             more += mark_edits(program, self._shown)
         for node, edit in more:
@@ -94,24 +98,26 @@ class Outcome:
     def findings(self, path: str) -> list[tuple[int, Finding]]:
         """The findings in the order of the sources, each with the index of its source."""
         found: list[tuple[int, Finding]] = []
-        for one in self._shown:
-            place, done = self._places[one.node], self._is_done(one)
-            finding = place.finding(path, one.code, one.symbol, one.message)
-            found.append((place.source, finding._replace(outcome=one.outcome, applied=done)))
+        for proposal in self._shown:
+            place, done = self._places[proposal.node], self._is_done(proposal)
+            finding = place.finding(path, proposal.code, proposal.symbol, proposal.message)
+            found.append((place.source, finding._replace(outcome=proposal.outcome, applied=done)))
         found += self._suppressions.unused(self._options, path)
         return sorted(dict.fromkeys(found), key=_order)
 
 
 def _without_moves_of_removed(proposals: Sequence[Proposal]) -> list[Proposal]:
     """The proposals, none of which gives a new path to what the edits of another one remove."""
-    removed = {reference for one in proposals for reference in one.removed}
+    removed = {reference for proposal in proposals for reference in proposal.removed}
     if not removed:
         return list(proposals)
     return [
-        one._replace(moves=(), message=_INLINED)
-        if one.moves and not one.removed and removed.issuperset(place for place, _ in one.moves)
-        else one
-        for one in proposals
+        proposal._replace(moves=(), message=_INLINED)
+        if proposal.moves
+        and not proposal.removed
+        and removed.issuperset(place for place, _ in proposal.moves)
+        else proposal
+        for proposal in proposals
     ]
 
 

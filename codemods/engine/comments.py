@@ -113,7 +113,9 @@ def _looked_for(prefix: str, options: Options) -> bool:
     """Whether all rules with this prefix were active."""
     if options.select and not prefix.startswith(options.select):
         return False
-    return not any(prefix.startswith(one) or one.startswith(prefix) for one in options.ignore)
+    return not any(
+        prefix.startswith(ignored) or ignored.startswith(prefix) for ignored in options.ignore
+    )
 
 
 def _suppressions(code: str, source: int) -> Iterator[_Suppression]:
@@ -156,10 +158,10 @@ def mark_edits(
 ) -> Iterator[tuple[cst.CSTNode, Edit]]:
     """The edits that mark manual findings, except where a statement has the comment already."""
     wanted: dict[cst.CSTNode, dict[str, str]] = {}
-    for one in proposals:
-        if one.outcome is Safety.MANUAL:
-            statement = _statement(program, one.node)
-            wanted.setdefault(statement, {}).setdefault(one.code, one.message)
+    for proposal in proposals:
+        if proposal.outcome is Safety.MANUAL:
+            statement = _statement(program, proposal.node)
+            wanted.setdefault(statement, {}).setdefault(proposal.code, proposal.message)
     for statement, messages in wanted.items():
         present = _comments_above(program, statement)
         marks = {f"# TODO({code}):": message for code, message in messages.items()}

@@ -197,7 +197,9 @@ def _makes_optimizers(program: Program) -> bool:
     if not makes_optimizers(program):
         return False
     used = [node for node, _ in program.migrated]
-    used += [one.node for one in program.unclear if not isinstance(one.node, cst.ImportAlias)]
+    used += [
+        unclear.node for unclear in program.unclear if not isinstance(unclear.node, cst.ImportAlias)
+    ]
     for reference in [*program.references, *program.mixed]:
         is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
         if is_maker and mention_of(program, reference) not in _NOT_MAKING:

@@ -34,7 +34,7 @@ def reasons_of_file(
         if group is Group.CONTRIB and not options.unsafe:
             continue  # nothing else has their behavior
         if reasons and reasons[0].file == file:
-            key = tuple((one.file, one.need.line, one.need.why) for one in reasons)
+            key = tuple((reason.file, reason.need.line, reason.need.why) for reason in reasons)
             found.setdefault(key, ([], reasons))[0].append(group)
     yield from found.values()
 

@@ -271,7 +271,7 @@ class FileWork:
             return proposals
         obstacles = list(obstacles_of(program, self._options, self._rules))
         located = self._locate(frozenset(obstacle.node for obstacle in obstacles))
-        nodes = {need_at(one, located[one.node]): one.node for one in obstacles}
+        nodes = {need_at(obstacle, located[obstacle.node]): obstacle.node for obstacle in obstacles}
         notes: dict[cst.CSTNode, Proposal] = {}
         for groups, reasons in reasons_here:
             need = reasons[0].need

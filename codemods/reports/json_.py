@@ -27,7 +27,10 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     for kind in ("error", "warning"):
         stream.write(f',\n  "{kind}s": ')
         problems = (problem for outcome in outcomes for problem in outcome.problems)
-        write_list((_problem(problem) for each, problem in problems if each == kind), stream)
+        write_list(
+            (_problem(problem) for kind_of_problem, problem in problems if kind_of_problem == kind),
+            stream,
+        )
     stream.write("\n}\n")
 
 

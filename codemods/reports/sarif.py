@@ -93,8 +93,8 @@ def _fixes(outcome: FileOutcome) -> list[dict[str, Any]]:
     change = {
         "artifactLocation": {"uri": _uri(outcome.path)},
         "replacements": [
-            {"deletedRegion": _region(one), "insertedContent": {"text": one.text}}
-            for one in outcome.replacements
+            {"deletedRegion": _region(replacement), "insertedContent": {"text": replacement.text}}
+            for replacement in outcome.replacements
         ],
     }
     return [{"description": {"text": "Apply all edits of this file"}, "artifactChanges": [change]}]

@@ -239,5 +239,5 @@ def _width_of(text: str) -> int:
     """The columns that printable text takes on a terminal."""
     if text.isascii():
         return len(text)
-    wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
-    return len(text) + wide - sum(unicodedata.combining(one) != 0 for one in text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.combining(character) != 0 for character in text)

@@ -40,7 +40,10 @@ def edits_of_lines(
         for node in [*changes, *added]
     }
     for line in lines:
-        parts = [[*_changed(one, changes), *_parsed(added.get(one, ()))] for one in line.body]
+        parts = [
+            [*_changed(statement, changes), *_parsed(added.get(statement, ()))]
+            for statement in line.body
+        ]
         is_line = isinstance(line, cst.SimpleStatementLine)
         if is_line and not any(parts):
             found[line] = [emptied]
@@ -55,18 +58,18 @@ def _line_edit(old: Sequence[_Small], parts: list[list[_Small]], is_alone: bool)
         assert isinstance(line, _LINES)
         body = []
         for was, now, becomes in zip(old, line.body, parts):
-            body += [now if one is was else one for one in becomes]
+            body += [now if statement is was else statement for statement in becomes]
         if not is_alone:
             body = body or [cst.Pass()]
             body[-1] = body[-1].with_changes(semicolon=line.body[-1].semicolon)
             return line.with_changes(body=body)
         assert isinstance(line, cst.SimpleStatementLine)
         left = collections.Counter(comments_in(old[0]))
-        left.subtract(comment for one in body for comment in comments_in(one))
+        left.subtract(comment for statement in body for comment in comments_in(statement))
         lost = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in left.elements()]
         first = body[0].with_changes(semicolon=line.body[0].semicolon)
         head = line.with_changes(leading_lines=[*line.leading_lines, *lost], body=[first])
-        return [head, *[cst.SimpleStatementLine([one]) for one in body[1:]]]
+        return [head, *[cst.SimpleStatementLine([statement]) for statement in body[1:]]]
 
     return edit
 

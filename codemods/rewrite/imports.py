@@ -81,9 +81,10 @@ class ImportEdits:
         if variable in self._needed:
             return True
         bindings = owner.bindings[name]
-        if self._is_read_otherwise(variable) or any(one.node in self._kept for one in bindings):
+        is_kept = any(binding.node in self._kept for binding in bindings)
+        if is_kept or self._is_read_otherwise(variable):
             return False
-        if any(one.kind != "import" for one in bindings) or (
+        if any(binding.kind != "import" for binding in bindings) or (
             len(bindings) > 1 and any(map(self._is_alone_in_block, bindings))
         ):
             return False
@@ -129,7 +130,11 @@ class ImportEdits:
             return found
         package = _SHIM if is_of_shim(target) else "tensorflow"
         names = _LOCALS[package]
-        free = (one for one in names if self._is_free(one, package, owner, [owner, use.scope]))
+        free = (
+            candidate
+            for candidate in names
+            if self._is_free(candidate, package, owner, [owner, use.scope])
+        )
         local = next(free, package)
         alias = "" if local == package else f" as {local}"
         self._add(f"import {package}{alias}", _Added(package, local, owner, behind))
@@ -214,14 +219,14 @@ class ImportEdits:
                 yield (added.scope, added.local), [added.path]
         for scope in use.scope.chain():
             for name, bindings in scope.bindings.items():
-                nodes = [one.node for one in bindings]
+                nodes = [binding.node for binding in bindings]
                 if (
-                    all(one.kind == "import" for one in bindings)
+                    all(binding.kind == "import" for binding in bindings)
                     and not any(node in self._changes for node in nodes)
                     and use.scope.owner(name) is scope
                     and self._is_above(nodes, scope, use)
                 ):
-                    yield (scope, name), [one.path for one in bindings]
+                    yield (scope, name), [binding.path for binding in bindings]
 
     def _is_above(self, nodes: Sequence[cst.CSTNode], owner: Scope, use: Place) -> bool:
         """Whether an import is above a place that uses its name, or the place is run later."""
@@ -236,14 +241,18 @@ class ImportEdits:
     def _anchors(self, variable: Variable) -> tuple[list[cst.CSTNode], Scope]:
         """The import statements behind which a name is bound wherever a variable is."""
         owner, name = variable
-        imports = [one.node for one in owner.bindings[name] if one.kind == "import"]
+        imports = [binding.node for binding in owner.bindings[name] if binding.kind == "import"]
         if imports:
             around_first = self.program.parents.get(self._block(imports[0]))
             if around_first is owner.node:  # not in a branch
                 imports = imports[:1]
             return list(dict.fromkeys(self.program.parents[node] for node in imports)), owner
         around = list(owner.chain())  # a variable that is made of an imported name
-        known = (one for one in self.program.imports() if root_of(one.path) or is_of_shim(one.path))
+        known = (
+            imported
+            for imported in self.program.imports()
+            if root_of(imported.path) or is_of_shim(imported.path)
+        )
         binding = min(known, key=lambda one: one.scope not in around)
         return self._anchors((binding.scope, binding.name))
 

@@ -117,7 +117,7 @@ class _Speller:
                 visit(place.root.value, place.scope)
             else:
                 visit(bound[place.node].name, place.scope)
-        assigned = [one for one in found if not _has_import(one)]
+        assigned = [variable for variable in found if not _has_import(variable)]
         return [*assigned, *filter(_has_import, found)]
 
     def _uses(self, variable: Variable) -> list[_Use]:
@@ -164,7 +164,7 @@ class _Speller:
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
         """The path that is right for most uses if the variable means that; None if it must stay."""
         bindings = _bindings_to_values(variable)
-        places = [self._place_of(one) for one in bindings]
+        places = [self._place_of(binding) for binding in bindings]
         own_path = self._common_target(places)
         if not _has_import(variable):
             if any(isinstance(place, Reference) for place in places):

@@ -67,7 +67,7 @@ def codes() -> list[Code]:
 def unknown_prefixes(prefixes: tuple[str, ...]) -> list[str]:
     """Those that no code starts with."""
     known = [code.code for code in codes()]
-    return [one for one in prefixes if not any(code.startswith(one) for code in known)]
+    return [prefix for prefix in prefixes if not any(code.startswith(prefix) for code in known)]
 
 
 def nearest(name: str) -> list[str]:

@@ -107,7 +107,7 @@ class FileSet:
 
     def _read(self, workers: Workers, done: Callable[[int], None]) -> None:
         """Reads the files with legacy names."""
-        jobs = (Job(JobKind.READ, one.path, one.real) for one in self._candidates)
+        jobs = (Job(JobKind.READ, candidate.path, candidate.real) for candidate in self._candidates)
         for count, (number, read) in enumerate(workers.do(jobs), 1):
             assert isinstance(read, Read)
             done(count // 2)
@@ -132,7 +132,7 @@ class FileSet:
             programs=[],
             reads=names_read(self._links, self._modules),
             compared=names_read(
-                {file: one for file, one in self._links.items() if self._compares(file)},
+                {file: links for file, links in self._links.items() if self._compares(file)},
                 self._modules,
             ),
             flags={file: flags.flags(file) for file in facts},

@@ -133,7 +133,7 @@ class Desk:
 
     def _keep(self, real: str, work: Union[FileWork, DataWork]) -> None:
         self._kept[real] = work
-        while len(self._kept) > 1 and sum(one.size for one in self._kept.values()) > _MOST_KEPT:
+        while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > _MOST_KEPT:
             self._kept.popitem(last=False)
 
     def _error(self, path: str, error: Exception) -> FileError:

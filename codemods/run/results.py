@@ -214,4 +214,6 @@ class Spool(Generic[_T]):
 
     def __iter__(self) -> Iterator[_T]:
         """The items in the order of their numbers."""
-        return (pickle.loads(zlib.decompress(self._items[one])) for one in sorted(self._items))
+        return (
+            pickle.loads(zlib.decompress(self._items[number])) for number in sorted(self._items)
+        )

@@ -107,11 +107,11 @@ def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call:
         def by_replica(parts: List[Any]) -> List[List[Any]]:
             # A tensor that is the same object on all replicas is passed only once.
             local = [strategy.experimental_local_results(part) for part in parts]
-            return [[each[i % len(each)] for each in local] for i in range(count)]
+            return [[copies[i % len(copies)] for copies in local] for i in range(count)]
 
         totals = _function(shards, call)(by_replica(values), by_replica(step))
         return [
-            replicas.per_replica(value, [each[number] for each in totals])
+            replicas.per_replica(value, [sums[number] for sums in totals])
             if len(strategy.experimental_local_results(value)) == count > 1
             else totals[0][number]
             for number, value in enumerate(values)
@@ -133,8 +133,8 @@ def _function(shards: Shards, call: Call) -> Any:
         for replica, (own, step) in enumerate(zip(values, steps), first):
             of_replica = shards._replace(replica=replica)
             totals.append(_reduce_all(own, of_replica, Step(*step) if step else None, call))
-        with tf.control_dependencies([total for each in totals for total in each]):
-            return [[tf.identity(total) for total in each] for each in totals]
+        with tf.control_dependencies([total for sums in totals for total in sums]):
+            return [[tf.identity(total) for total in sums] for sums in totals]
 
     if not tf.executing_eagerly():
         return reduce_all

@@ -195,8 +195,8 @@ def _bad_flags(gradients: Sequence[Sequence[Any]]) -> Any:
     """Returns for each position whether one of its gradients is not finite: a bool tensor `[n]`."""
     # Small tensors of equal dtype and shape, which one operation can test together.
     alike: Dict[Any, Tuple[List[int], List[Any]]] = {}
-    for position, each in enumerate(gradients):
-        for tensor in _values(each):
+    for position, gradient in enumerate(gradients):
+        for tensor in _values(gradient):
             if tensor.dtype.is_floating:
                 together = _is_small(tensor)
                 key = (tensor.dtype, tuple(tensor.shape.as_list())) if together else len(alike)

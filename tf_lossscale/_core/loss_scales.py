@@ -272,7 +272,7 @@ class DynamicLossScale(LossScale):
         strategy = tf.distribute.get_strategy()
         sums = summed_to_test(strategy, tf.nest.flatten(grads))
         of_replicas = strategy.experimental_local_results
-        finite = all_finite([value for each in sums for value in of_replicas(each)])
+        finite = all_finite([value for total in sums for value in of_replicas(total)])
         return DynamicLossScale._update_after(self, finite), finite  # of any class with its state
 
     def _update_after(self, finite: Any) -> Any:
@@ -322,7 +322,8 @@ def is_standard(
     """
     cls = behaves_as(loss_scale)
     return any(
-        known in cls.__mro__ and all(getattr(cls, each) is getattr(known, each) for each in methods)
+        known in cls.__mro__
+        and all(getattr(cls, method) is getattr(known, method) for method in methods)
         for known in (ours, *ours.originals())
     )
 

@@ -38,7 +38,7 @@ def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence
         results = list(strategy.experimental_local_results(done))
     else:
         results = [function(*args)]
-    return [each for each in tf.nest.flatten(results) if each is not None]
+    return [result for result in tf.nest.flatten(results) if result is not None]
 
 
 @do_not_convert

@@ -230,7 +230,9 @@ def as_pairs(
         )
     if all(gradient is None for gradient, _ in pairs):
         variables = [variable for _, variable in pairs]
-        names = [str(each) for each in variables] if names_of is None else names_of(variables)
+        names = (
+            [str(variable) for variable in variables] if names_of is None else names_of(variables)
+        )
         raise ValueError(
             f"No gradients provided for any variable: {names}. Every gradient that "
             f"{who}.apply_gradients() was given is None; check that the loss depends on these "

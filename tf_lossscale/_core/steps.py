@@ -75,23 +75,23 @@ class Watch:
     @property
     def skipped(self) -> Optional[Callable[[], Any]]:
         """What a skipped step runs; only the watcher of the one optimizer adds something to it."""
-        return next((each.skipped for each in self._steps if each.skipped is not None), None)
+        return next((step.skipped for step in self._steps if step.skipped is not None), None)
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        before = [tensor for each in self._steps for tensor in each.before]
+        before = [tensor for step in self._steps for tensor in step.before]
         try:
             with tf1.control_dependencies(before):
                 yield
         except BaseException:
-            for each in self._steps:
-                each.failed()
+            for step in self._steps:
+                step.failed()
             raise
 
     def finished(self, operation: Any, applied: Any) -> List[Any]:
         """Returns the operations to run with the step, none in eager mode."""
-        done = [each.finished(operation, applied) for each in self._steps]
-        return [each for each in done if each is not None]
+        done = [step.finished(operation, applied) for step in self._steps]
+        return [result for result in done if result is not None]
 
 
 # Not an attribute of the optimizer, which would be saved with it.
@@ -210,13 +210,13 @@ def initialized(*variables: RawVariable) -> List[Any]:
     In a Session, that is the operation that initializes them before the first step: nothing else
     does, because they are in no collection.
     """
-    for each in variables:
-        each.capture()
+    for variable in variables:
+        variable.capture()
     if variables[0].eager:
         return []
 
     def initialize() -> Any:
-        return tf.group(*[each.initialize() for each in variables])
+        return tf.group(*[variable.initialize() for variable in variables])
 
     return [gate(variables[0].is_initialized(), initialize)]
 

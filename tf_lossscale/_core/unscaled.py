@@ -109,7 +109,7 @@ def _by_position(gradients: Sequence[Any], variables: Sequence[Any]) -> Optional
 def _fits(gradient: Any, variable: Any) -> bool:
     if isinstance(gradient, tf.IndexedSlices):
         return True
-    shapes = [tf.TensorShape(getattr(each, "shape", None)) for each in (gradient, variable)]
+    shapes = [tf.TensorShape(getattr(value, "shape", None)) for value in (gradient, variable)]
     return bool(shapes[0].is_compatible_with(shapes[1]))
 
 

@@ -121,11 +121,11 @@ class _ScalarWriter:
             return
         self._optimizer = optimizer
         self._folder = str(log_dir)
-        others = [each for each in _writers if each._folder == self._folder]
-        taken = {each.name for each in others if each._optimizer is not optimizer}
+        others = [writer for writer in _writers if writer._folder == self._folder]
+        taken = {writer.name for writer in others if writer._optimizer is not optimizer}
         name = name_of(optimizer)
         numbered = [name, *(f"{name}_{number}" for number in range(1, len(taken) + 1))]
-        self.name: str = next(each for each in numbered if each not in taken)
+        self.name: str = next(candidate for candidate in numbered if candidate not in taken)
         try:
             tf.io.gfile.makedirs(self._folder)
             # In a graph, because this class refuses eager mode, although it needs no graph.

@@ -162,7 +162,7 @@ class StepCounter(Watcher):
 
     def number_of(self, variables: Sequence[Any]) -> int:
         """Returns the number of the first of `variables`; those of the others follow."""
-        names = tuple(variable_name(each) for each in variables)
+        names = tuple(variable_name(variable) for variable in variables)
         if names not in self._first:
             self._first[names] = len(self._names)
             self._names.extend(names)

@@ -153,7 +153,7 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
             applied = gradients.apply_if(finite, self._opt, apply, watched)
             updated = self._loss_scale_manager.update_loss_scale(finite)
         done = (applied, updated, *watched.finished(applied, finite))
-        return tf.group(*[each for each in done if each is not None])
+        return tf.group(*[operation for operation in done if operation is not None])
 
 
 _DEFAULTS = {"_down_scale": LossScaleOptimizer._down_scale}

@@ -174,7 +174,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
                 watched,
             )
         done = (update, applied, *watched.finished(applied, should_apply))
-        return tf1.group(*[each for each in done if each is not None], name=name)
+        return tf1.group(*[operation for operation in done if operation is not None], name=name)
 
     def _apply_gradients(
         self, distribution: Any, grads_and_vars: Any, global_step: Any, name: Any

@@ -92,13 +92,15 @@ def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
     packs = [*large, *small.values()]  # an order that depends on dtypes and shapes only
     members = [[tensors[index] for index in indices] for indices in packs]
     packed = [
-        each[0] if len(each) == 1 else tf.concat([tf.reshape(x, [-1]) for x in each], axis=0)
-        for each in members
+        members_of_pack[0]
+        if len(members_of_pack) == 1
+        else tf.concat([tf.reshape(x, [-1]) for x in members_of_pack], axis=0)
+        for members_of_pack in members
     ]
     totals = replica_sums(packed, shards, call, tensors)
     sums: Dict[int, Any] = {}
-    for indices, each, total in zip(packs, members, totals):
-        sums.update(zip(indices, _unpacked(total, each)))
+    for indices, members_of_pack, total in zip(packs, members, totals):
+        sums.update(zip(indices, _unpacked(total, members_of_pack)))
     return [sums[index] for index in range(len(tensors))]
 
 

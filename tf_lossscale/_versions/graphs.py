@@ -72,7 +72,9 @@ def call_round_by_round(function: Any, value: Any) -> Any:
     tensors.
     """
     graph = tf1.get_default_graph()
-    enters = [each for each in graph.get_operations() if each.type in ("Enter", "RefEnter")]
+    enters = [
+        operation for operation in graph.get_operations() if operation.type in ("Enter", "RefEnter")
+    ]
     context = graph._get_control_flow_context()
     while context is not None:
         if context.IsWhileContext():

@@ -109,7 +109,7 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     return (
         keras_3_can_be_given_sums(family, optimizer)
         and all(getattr(optimizer, name, None) is None for name in options)
-        and not any(getattr(each, "overwrite_with_gradient", False) for each in variables)
+        and not any(getattr(variable, "overwrite_with_gradient", False) for variable in variables)
     )
 
 

@@ -63,9 +63,9 @@ def original(namespace: Any, name: str) -> Optional[Any]:
         return None  # there is no such namespace, or `install()` has supplied it
     # Look here first: reading the attribute may import our class, whose module may be the caller.
     # A module and its wrapper count as one owner: they share dictionaries.
-    own = {id(attributes) for attributes in attribute_dicts(namespace)}
+    own = set(map(id, attribute_dicts(namespace)))
     for owner, attribute, value in replaced:
-        if attribute == name and own & {id(each) for each in attribute_dicts(owner)}:
+        if attribute == name and own & set(map(id, attribute_dicts(owner))):
             return value
     return getattr(namespace, name, None)
 

@@ -36,8 +36,10 @@ def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
         for name in (*_ATTRIBUTES, *options):
             # A user's property or a variable without a value raises any error.
             with contextlib.suppress(Exception):
-                values = (_attribute(optimizer, each) for each in _ATTRIBUTES.get(name, [name]))
-                value = next((each for each in values if each is not None), None)
+                values = (
+                    _attribute(optimizer, attribute) for attribute in _ATTRIBUTES.get(name, [name])
+                )
+                value = next((value for value in values if value is not None), None)
                 is_unused = name in options and not value
                 number = None if is_unused else _number(value)
                 if is_unused or number is not None:

@@ -44,7 +44,7 @@ def reports_of_class(program: Program, code: str, decision: Decision) -> Iterato
             names = set(names_bound(program, reference)) & decision.compared - DISTINCTIVE
             for name in sorted(names):
                 yield Proposal.report(reference.node, code, _NAME, _COMPARED.format(name))
-    nodes = [one.node for one in program.references if one.legacy.rule == code]
+    nodes = [reference.node for reference in program.references if reference.legacy.rule == code]
     if code == "LS401":  # also where the shim's final class is there already
         nodes += [node for node, name in program.migrated if name == _NAME]
     for node in nodes:

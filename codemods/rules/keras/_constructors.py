@@ -111,10 +111,15 @@ def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) 
 def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
-        names = [one.keyword.value if one.keyword is not None else "" for one in node.args]
+        names = [
+            argument.keyword.value if argument.keyword is not None else "" for argument in node.args
+        ]
         pairs = zip(node.args, names)
         return node.with_changes(
-            args=[keyword(one, "optimizer") if name == "opt" else one for one, name in pairs]
+            args=[
+                keyword(argument, "optimizer") if name == "opt" else argument
+                for argument, name in pairs
+            ]
         )
 
     message = f"{why}; from_loss_scale decides at run time"
@@ -157,9 +162,9 @@ def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
 
     Examples are `globals().update(settings)`, `exec(open("settings.py").read())` and a star import.
     """
-    calls = (one for one in program.scopes.loads if one.value in _BINDING_CALLS)
+    calls = (load for load in program.scopes.loads if load.value in _BINDING_CALLS)
     return binding.scope.kind == "module" and (
-        bool(binding.scope.stars) or any(program.call_of(one) is not None for one in calls)
+        bool(binding.scope.stars) or any(program.call_of(load) is not None for load in calls)
     )
 
 

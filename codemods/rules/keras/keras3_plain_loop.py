@@ -107,9 +107,16 @@ def _plain_loops(
 
 def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
     """Whether the file makes the optimizers, and all of them scale dynamically."""
-    makers = [one.node for one in program.references if one.legacy.is_keras_optimizer]
+    makers = [
+        reference.node for reference in program.references if reference.legacy.is_keras_optimizer
+    ]
     calls = [call for call in map(program.call_of, makers) if call is not None]
-    names = {one.keyword.value for call in calls for one in call.args if one.keyword is not None}
+    names = {
+        argument.keyword.value
+        for call in calls
+        for argument in call.args
+        if argument.keyword is not None
+    }
     made = [
         plan(program, call, reads)
         for call in calls
@@ -117,7 +124,10 @@ def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
     ]
     return bool(makers) and not (
         "dynamic" in names
-        or any(one.path or one.problem or "dynamic" in dict(one.arguments) for one in made)
+        or any(
+            constructor.path or constructor.problem or "dynamic" in dict(constructor.arguments)
+            for constructor in made
+        )
     )
 
 
@@ -141,7 +151,7 @@ def _is_plain(program: Program, scale: cst.Attribute, *others: cst.Attribute) ->
     if call is None or len(call.args) != 1 or call.args[0].star:
         return False
     sources = sources_of(program, call.args[0].value)
-    is_function = any(isinstance(one, (cst.Lambda, cst.FunctionDef)) for one in sources)
+    is_function = any(isinstance(source, (cst.Lambda, cst.FunctionDef)) for source in sources)
     return not is_function and is_loss_scale_optimizer(program, scale.value)
 
 
@@ -160,9 +170,9 @@ def _without_unscaling(
         return None
     target, scaled = program.code(assign.targets[0].target), call.args[0].value
     names = {target, program.code(scaled)}
-    reads = [one for one in program.scopes.loads if one.value in names and one is not scaled]
+    reads = [load for load in program.scopes.loads if load.value in names and load is not scaled]
     is_applied = program.code(applying.args[0].value).startswith(f"zip({target},")
-    if [one.value for one in reads] != [target] or not is_applied:
+    if [load.value for load in reads] != [target] or not is_applied:
         return None
     if not _is_of_tape(program, scaled, call):
         return None

@@ -96,7 +96,7 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
     if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return
-    if not any(one.legacy.is_experimental_optimizer for one in program.references):
+    if not any(reference.legacy.is_experimental_optimizer for reference in program.references):
         return
     for attribute in program.attributes("_optimizer"):
         if program.is_stored(attribute) or not is_loss_scale_optimizer(program, attribute.value):
@@ -118,7 +118,7 @@ def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:
         for attribute in program.attributes(name):
             if program.is_stored(attribute) and _is_wrapper(program, attribute.value):
                 yield attribute, name
-    calls = [program.call_of(one) for one in program.scopes.loads if one.value == "setattr"]
+    calls = [program.call_of(load) for load in program.scopes.loads if load.value == "setattr"]
     for call in filter(None, calls):
         name = _name_set(program, call)
         if name:
@@ -146,13 +146,17 @@ def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
     name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
     is_inner = program.code(node) in program.cached(_wrapped)
     sources = sources_of(program, node)
-    return not (is_inner or _OTHERS.search(name) or any(_is_other(program, one) for one in sources))
+    return not (
+        is_inner or _OTHERS.search(name) or any(_is_other(program, source) for source in sources)
+    )
 
 
 def _wrapped(program: Program) -> set[str]:
     """What the program gives to wrappers as the inner optimizer."""
-    wrappers = [one.node for one in program.references if one.legacy.is_keras_optimizer]
-    calls = [program.call_of(one) for one in wrappers]
+    wrappers = [
+        reference.node for reference in program.references if reference.legacy.is_keras_optimizer
+    ]
+    calls = [program.call_of(wrapper) for wrapper in wrappers]
     return {program.code(call.args[0].value) for call in calls if call is not None and call.args}
 
 
@@ -162,15 +166,16 @@ def _is_other(program: Program, source: cst.CSTNode) -> bool:
         return source.attr.value in _UNWRAPPED
     if not isinstance(source, cst.Call):
         return False
-    names = [string_of(one.value) for one in source.args]
+    names = [string_of(argument.value) for argument in source.args]
     return bool(_PARSERS.search(program.code(source.func))) or not set(names).isdisjoint(_UNWRAPPED)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports the dictionary of an optimizer, and what Keras 3's inner optimizers ignore."""
-    calls = [program.call_of(one) for one in program.scopes.loads if one.value == "vars"]
+    calls = [program.call_of(load) for load in program.scopes.loads if load.value == "vars"]
     found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
-    for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
+    read = [(attribute, attribute.value) for attribute in program.attributes("__dict__")]
+    for node, owner in [*found, *read]:
         if is_loss_scale_optimizer(program, owner):
             yield Proposal.report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
     if not options.for_keras_3 or options.to_shim:

@@ -110,7 +110,7 @@ def _has_other_form(program: Program, read: cst.CSTNode) -> bool:
     below = read
     for above in program.ancestors(read):
         if isinstance(above, cst.Try) and below is above.body:
-            return any("loss_scale" in program.code(one.body) for one in above.handlers)
+            return any("loss_scale" in program.code(handler.body) for handler in above.handlers)
         if isinstance(above, (cst.If, cst.IfExp)) and "callable(" in program.code(above.test):
             return True
         below = above

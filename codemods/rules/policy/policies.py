@@ -115,7 +115,8 @@ def _layer_policy(program: Program, reference: Reference) -> Optional[Proposal]:
             reference, _ATTRIBUTE, edits=((call, _attribute),), removed=(reference,)
         )
     names = names_bound(program, reference)
-    is_exported = any(string_of(one) in names for one in program.scopes.strings)  # in `__all__`
+    # A string may be in `__all__`.
+    is_exported = any(string_of(string) in names for string in program.scopes.strings)
     if mention_of(program, reference) is Mention.IMPORT and not is_exported:
         return Proposal.safe(reference, _ATTRIBUTE, removed=(reference,))
     return None

@@ -80,7 +80,9 @@ def _made_by(program: Program, node: cst.BaseExpression) -> list[cst.Call]:
     sources = sources_of(program, node)
     calls = [source for source in sources if isinstance(source, cst.Call)]
     references = [program.by_node.get(call.func) for call in calls]
-    is_policy = all(one is not None and one.legacy.returns_policy for one in references)
+    is_policy = all(
+        reference is not None and reference.legacy.returns_policy for reference in references
+    )
     return calls if is_policy and len(calls) == len(sources) else []
 
 

@@ -44,9 +44,9 @@ def _function(program: Program, node: cst.CSTNode) -> object:
 
 def _scales(program: Program, node: cst.CSTNode) -> bool:
     """Whether a value of `node` is made by such an optimizer class."""
-    calls = [one for one in sources_of(program, node) if isinstance(one, cst.Call)]
+    calls = [source for source in sources_of(program, node) if isinstance(source, cst.Call)]
     made = [program.by_node.get(call.func) for call in calls]
-    return any(one is not None and one.legacy.is_graph_optimizer for one in made)
+    return any(reference is not None and reference.legacy.is_graph_optimizer for reference in made)
 
 
 RULE = Rule(

@@ -133,9 +133,9 @@ def in_data(line: str, options: Options) -> Iterator[Named]:
 def _tensors(program: Program) -> Iterator[Proposal]:
     """The tensor names in a program that may have what makes a tensor of that name."""
     others = (Family.CROSS_SHARD, Family.FINAL)
-    has_loss_scale = any(one.legacy.family not in others for one in program.references)
+    has_loss_scale = any(reference.legacy.family not in others for reference in program.references)
     migrated = [name for _, name in program.migrated]
-    has_loss_scale |= any(one.endswith(("LossScale", "LossScaleManager")) for one in migrated)
+    has_loss_scale |= any(path.endswith(("LossScale", "LossScaleManager")) for path in migrated)
     if has_loss_scale or program.mixed or program.unclear:
         for string in program.scopes.strings:
             named = _TENSOR.search(string.value)
@@ -219,11 +219,11 @@ def _path_of_call(program: Program, call: cst.Call) -> str:
 def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Optional[_Path]:
     """The legacy path in a string, as it is written there; none in documentation and messages."""
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
-    if whole is string and not any(one in string.value for one in _WORDS):
+    if whole is string and not any(word in string.value for word in _WORDS):
         return None
-    parts = [one for one in walk(whole) if isinstance(one, cst.SimpleString)]
-    text = "".join(one.raw_value for one in parts)
-    is_known = parts[0] is not string or not any(one in text for one in _WORDS)
+    parts = [node for node in walk(whole) if isinstance(node, cst.SimpleString)]
+    text = "".join(part.raw_value for part in parts)
+    is_known = parts[0] is not string or not any(word in text for word in _WORDS)
     if is_known or "b" in string.prefix.lower() or _is_for_people(program, whole):
         return None
     return next(_paths_in_text(text, is_left), None)

@@ -65,9 +65,13 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             if path == _ON_SHIM:
                 need = Need(Group.CONTRIB, "LS901", "*", _STAR)
                 yield Obstacle(star, need)
-    unclear = [(one.node, legacy) for one in program.unclear for legacy in one.legacy]
+    unclear = [
+        (unclear_name.node, legacy)
+        for unclear_name in program.unclear
+        for legacy in unclear_name.legacy
+    ]
     several = [(node, legacy) for node, legacy in unclear if legacy.rule]
-    several += [(one.node, one.legacy) for one in program.mixed]
+    several += [(mixed_name.node, mixed_name.legacy) for mixed_name in program.mixed]
     for node, legacy in several:
         yield Obstacle(node, Need(legacy.group, "LS904", legacy.name, _SEVERAL))
 

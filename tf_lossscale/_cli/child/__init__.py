@@ -91,14 +91,14 @@ def _interpreter_options() -> List[str]:
         options += ["-X", name if value is True else f"{name}={value}"]
     # The values of `-W`, without those from the environment or other options.
     given = list(sys.warnoptions)
-    implied = [each for each in os.environ.get("PYTHONWARNINGS", "").split(",") if each]
+    implied = [option for option in os.environ.get("PYTHONWARNINGS", "").split(",") if option]
     if sys.flags.dev_mode:
         implied.append("default")
     if sys.flags.bytes_warning:
         implied.append(("default", "error")[sys.flags.bytes_warning > 1] + "::BytesWarning")
-    for each in implied:
-        if each in given:
-            given.remove(each)
+    for option in implied:
+        if option in given:
+            given.remove(option)
     for warning in given:
         options += ["-W", warning]
     return options
