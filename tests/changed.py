@@ -80,15 +80,15 @@ def selected(paths: Iterable[str]) -> Tuple[Set[str], Set[str]]:
         for test in found
         if test.startswith(("tests/codemods/", "tests/claims", "tests/package")) or test in RECORDS
     }
-    run |= {test for each in TESTS.values() for test in each if test in found}
+    run |= {test for tests in TESTS.values() for test in tests if test in found}
     return run.union(ALWAYS), {test for test in found - run if test.startswith("tests/shim")}
 
 
 def main(base: str = "main") -> int:
     """Returns the exit status of pytest."""
     run, other = selected(changed(base))
-    left_out = [f"--ignore={each}" for each in WITH_TENSORFLOW]
-    left_out += [f"--deselect={each}" for each in SLOW]
+    left_out = [f"--ignore={folder}" for folder in WITH_TENSORFLOW]
+    left_out += [f"--deselect={name}" for name in SLOW]
     print("tests:", *sorted(run), flush=True)
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile"]
     status = subprocess.run([*command, *sorted(run), *left_out], cwd=ROOT, check=False).returncode

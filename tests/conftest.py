@@ -13,7 +13,7 @@ SHORT = ("tests/codemods/", "tests/codemods/rules/")
 
 def pytest_collection_modifyitems(config, items):
     """Puts the short files last, and leaves out the cases that are not in the sample."""
-    items.sort(key=lambda item: sum(item.nodeid.startswith(each) for each in SHORT))
+    items.sort(key=lambda item: sum(item.nodeid.startswith(path) for path in SHORT))
     if os.environ.get("TFLS_TEST_SIZE") == "long":
         return
     left_out = set()

@@ -78,6 +78,6 @@ def options() -> Dict[str, Set[str]]:
     """Sub-command to its options, `-h` and `--help` included."""
     return {
         command: {"-h", "--help"}
-        | {one for each in actions(command) for one in each.option_strings}
+        | {option for action in actions(command) for option in action.option_strings}
         for command in WITH_OPTIONS
     }

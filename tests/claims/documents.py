@@ -40,9 +40,11 @@ def files(*suffixes: str) -> Iterator[pathlib.Path]:
     """Files of the repository with one of these suffixes; all files without any."""
     for directory, folders, names in os.walk(ROOT):
         folders[:] = sorted(
-            each
-            for each in folders
-            if each not in _NOT_OURS and not each.startswith(".venv") and ".egg-info" not in each
+            folder
+            for folder in folders
+            if folder not in _NOT_OURS
+            and not folder.startswith(".venv")
+            and ".egg-info" not in folder
         )
         for name in sorted(names):
             path = pathlib.Path(directory, name)
@@ -86,10 +88,12 @@ def comments_of(file: str, source: str) -> Iterator[Text]:
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
         if isinstance(body, list):  # docstrings, those below a variable included
-            for each in body:
-                value = getattr(each, "value", None) if isinstance(each, ast.Expr) else None
+            for statement in body:
+                value = (
+                    getattr(statement, "value", None) if isinstance(statement, ast.Expr) else None
+                )
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    yield Text(file, each.lineno, value.value)
+                    yield Text(file, statement.lineno, value.value)
     run: List[str] = []
     start = last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

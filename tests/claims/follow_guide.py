@@ -93,7 +93,7 @@ def fits(shown: List[str], printed: str) -> bool:
         return True
     parts = []
     for line in shown:
-        text = ".*".join(re.escape(each) for each in line.rstrip().split("…"))
+        text = ".*".join(re.escape(part) for part in line.rstrip().split("…"))
         parts.append("(?:.*\n)*?" if line.strip() == "…" else text + " *\n")
     return re.fullmatch("".join(parts), printed.rstrip("\n") + "\n") is not None
 
@@ -126,7 +126,7 @@ class Follower:
             CUDA_VISIBLE_DEVICES="-1",
             TF_CPP_MIN_LOG_LEVEL="3",
             GIT_CONFIG_NOSYSTEM="1",
-            **{f"GIT_{each}": "guide" for each in _IDENTITY},
+            **{f"GIT_{role}": "guide" for role in _IDENTITY},
             **(variables or {}),
         )
         self._rewritten = False
@@ -158,7 +158,7 @@ class Follower:
             self.output("git apply -", stdin=_UPGRADE.read_text(encoding="utf-8"))
         if not is_here and command.program != "git":
             return
-        if any(each in command.line for each in self._skipped):
+        if any(words in command.line for words in self._skipped):
             return
         printed = self.output(command.line, command.environment, status=_status(command))
         assert fits(command.shown, printed), f"{command.line}\n{printed}"

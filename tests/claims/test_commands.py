@@ -136,9 +136,9 @@ def _wrong_script(rest: List[str], _: bool) -> str:
         return ""
     path = ROOT / scripts[0]
     if path.is_dir() and (path / "__main__.py").exists():
-        known = {each.stem for each in path.glob("*.py")}
+        known = {script.stem for script in path.glob("*.py")}
         if path.name == "versions":
-            known = {".versions", *(each.name for each in RELEASES)}
+            known = {".versions", *(release.name for release in RELEASES)}
         return "" if set(scripts[1:]) <= known else "no such part"
     return "" if path.is_file() else "no such script"
 
@@ -157,10 +157,10 @@ def _wrong_use(words: List[str], whole: bool) -> str:
     words = [re.sub(r"[\[\]]", "", word) for word in words if word not in ("[options]", "…")]
     if words and words[0] == "COMMAND":
         return ""
-    for each in itertools.product(*[word.split("|") for word in words]):
-        if each[:1] == ("--print-completion",) and each[1] in ("bash", "zsh", "tcsh"):
+    for arguments in itertools.product(*[word.split("|") for word in words]):
+        if arguments[:1] == ("--print-completion",) and arguments[1] in ("bash", "zsh", "tcsh"):
             continue
-        error = "" if each[-1:] in (("--help",), ("--version",)) else parse(list(each))[0]
+        error = "" if arguments[-1:] in (("--help",), ("--version",)) else parse(list(arguments))[0]
         # In a sentence a command may be named without all its arguments.
         if error and not ((usage or not whole) and "required" in error):
             return error
@@ -194,7 +194,7 @@ def undocumented(command: str, page: str) -> List[str]:
 
 def test_every_sub_command_is_known_here():
     _, parsers = parse(["doctor"])
-    (command,) = [each for each in parsers[0]._actions if each.dest == "command"]
+    (command,) = [action for action in parsers[0]._actions if action.dest == "command"]
     assert set(command.choices) == {name.partition(" ")[0] for name in WITH_OPTIONS}
 
 
@@ -231,7 +231,7 @@ def test_every_option_is_documented(command):
 )
 def test_a_wrong_command_is_found(line):
     text = Text("docs/made-up.md", 1, f"# Made up\n\n```\n{line}\n```\n")
-    assert [each.split(": ")[0] for each in wrong_commands([text])] == ["docs/made-up.md:4"]
+    assert [problem.split(": ")[0] for problem in wrong_commands([text])] == ["docs/made-up.md:4"]
 
 
 def test_wrong_and_missing_options_are_found():
@@ -266,7 +266,7 @@ def keys(value) -> set:
         return set().union(*map(keys, value)) if value else set()
     if not isinstance(value, dict):
         return set()
-    below = {f"{key}.{each}" for key, inner in value.items() for each in keys(inner)}
+    below = {f"{key}.{inner_key}" for key, inner in value.items() for inner_key in keys(inner)}
     return set(value) | below
 
 
@@ -282,7 +282,7 @@ def test_the_comment_that_is_shown_silences_its_line(tmp_path, monkeypatch, caps
     (code,) = language_blocks("docs/migrate.md", "python")
     without = code.partition("#")[0] + "\n"
     found = report_on(without, tmp_path, monkeypatch, capsys)["findings"]
-    assert [each["code"] for each in found] == re.findall(r"ignore\[(LS\d+)\]", code)
+    assert [finding["code"] for finding in found] == re.findall(r"ignore\[(LS\d+)\]", code)
     assert report_on(code, tmp_path, monkeypatch, capsys)["findings"] == []
 
 
@@ -327,4 +327,4 @@ def test_the_json_of_an_inspection_has_the_keys_that_are_shown(read_here, capsys
         path = str(ROOT / "tests/data/fixtures" / fixture)
         entry_point()(["checkpoint", "inspect", "--json", path])
         found |= keys(json.loads(capsys.readouterr().out))
-    assert keys(json.loads(code)) == {each for each in found if ".settings." not in each}
+    assert keys(json.loads(code)) == {key for key in found if ".settings." not in key}

@@ -15,9 +15,9 @@ import tf_lossscale
 from tf_lossscale import _paths
 
 MODULES = [
-    name_of(each)
-    for each in files(".py")
-    if name_of(each).startswith(("tf_lossscale/", "codemods/"))
+    name_of(file)
+    for file in files(".py")
+    if name_of(file).startswith(("tf_lossscale/", "codemods/"))
 ]
 
 
@@ -33,7 +33,7 @@ def test_modules_say_what_they_export():
 def attributes(names: List[str]) -> str:
     """A program that reads each name as an attribute, and imports no more than the package."""
     return "".join(
-        ["import tf_lossscale as tfls\n", *(f"reveal_type(tfls.{each})\n" for each in names)]
+        ["import tf_lossscale as tfls\n", *(f"reveal_type(tfls.{name})\n" for name in names)]
     )
 
 

@@ -156,7 +156,7 @@ def test_each_step_works(name, tmp_path, read_here):
     for step in steps_of(name)[: GUIDES[name].bridge]:
         following.follow(step)
     assert following.ran == []
-    printed = [following.output(each, "here") for each in GUIDES[name].commands]
+    printed = [following.output(command, "here") for command in GUIDES[name].commands]
     assert fits(["Same: …", "…"], printed[-1]), printed
 
 

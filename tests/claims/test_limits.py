@@ -24,4 +24,4 @@ def test_limit_of_a_page_is_that_of_the_code(page, sentence, limit):
         limit = getattr(importlib.import_module(f"tf_lossscale.{module}"), name)
         limit = int(limit / unit) if unit else int(limit).bit_length() - 1
     text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
-    assert any(sentence.format(each) in text for each in (limit, WORDS.get(limit)) if each)
+    assert any(sentence.format(number) in text for number in (limit, WORDS.get(limit)) if number)

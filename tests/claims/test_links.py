@@ -57,4 +57,4 @@ def test_every_link_leads_somewhere():
 )
 def test_a_link_that_leads_nowhere_is_found(link):
     text = Text("docs/made-up.md", 1, f"# Made up\n\nsee [that]({link})\n")
-    assert [each.split(": ")[0] for each in wrong_links([text])] == ["docs/made-up.md:3"]
+    assert [problem.split(": ")[0] for problem in wrong_links([text])] == ["docs/made-up.md:3"]

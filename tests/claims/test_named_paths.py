@@ -59,7 +59,7 @@ def existing() -> Set[str]:
     found = set()
     for path in files():
         found.add(name_of(path))
-        found |= {name_of(each) + "/" for each in path.parents if ROOT in each.parents}
+        found |= {name_of(folder) + "/" for folder in path.parents if ROOT in folder.parents}
     return found
 
 
@@ -91,7 +91,7 @@ def is_there(path: str) -> bool:
 def ends_one(path: str, file: str) -> bool:
     if path.startswith("../"):
         return (ROOT / file).parent.joinpath(path).exists()
-    return any(each == path or each.endswith("/" + path) for each in existing())
+    return any(known == path or known.endswith("/" + path) for known in existing())
 
 
 _DOTTED = re.compile(r"(?<![\w./-])(tf_lossscale(?:_codemods)?|tfls)((?:\.\w+)+)")
@@ -109,7 +109,7 @@ def _is_a_name(package: str, parts: List[str]) -> bool:
     namespaces = {**_paths.NAMESPACES, **{k: _paths.NAMESPACES[v] for k, v in _paths.VIEWS.items()}}
     for length in range(len(parts), 0, -1):
         namespace = ".".join(parts[:length])
-        if any((each + ".").startswith(namespace + ".") for each in namespaces):
+        if any((known + ".").startswith(namespace + ".") for known in namespaces):
             rest = parts[length:]
             own = bound_in(folder.joinpath(*parts[:length], "__init__.py"))
             return not rest or rest[0] in {"__all__", *namespaces.get(namespace, {}), *own}
@@ -226,8 +226,8 @@ def test_every_environment_variable_that_is_named_is_read():
 
 
 def test_every_example_is_used():
-    text = "\n".join(each.text for each in everything())
-    assert [each for each in EXAMPLES if each not in text] == []
+    text = "\n".join(text_of_page.text for text_of_page in everything())
+    assert [example for example in EXAMPLES if example not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_every_example_is_used():
 )
 def test_a_wrong_claim_is_found(check, claim):
     text = Text("docs/made-up.md", 1, f"# Made up\n\n{claim}\n")
-    assert [each.split(": ")[0] for each in check([text])] == ["docs/made-up.md:3"]
+    assert [problem.split(": ")[0] for problem in check([text])] == ["docs/made-up.md:3"]

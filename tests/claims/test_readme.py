@@ -20,7 +20,7 @@ def package_page(monkeypatch):
 
 
 def test_the_diff_is_what_migrate_writes():
-    (code,) = [each.code for each in blocks(Text("", 1, PAGE)) if each.language == "diff"]
+    (code,) = [block.code for block in blocks(Text("", 1, PAGE)) if block.language == "diff"]
     lines = code.splitlines()
     before = "".join(line[1:] + "\n" for line in lines if not line.startswith("+"))
     after = "".join(line[1:] + "\n" for line in lines if not line.startswith("-"))

@@ -34,7 +34,7 @@ def rows(text: str) -> List[Row]:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `"):
             patterns = [
-                each for one in re.findall(r"`([^`]+)`", cells[0]) for each in expanded(one)
+                pattern for cell in re.findall(r"`([^`]+)`", cells[0]) for pattern in expanded(cell)
             ]
             found.append(Row(patterns, *[cell.strip("`") for cell in cells[1:]]))
     return found
@@ -71,7 +71,7 @@ def manifest() -> List[Row]:
 
 
 def recorded_files() -> List[str]:
-    return [each for each in data_files() if each != MANIFEST and "recorders/" not in each]
+    return [file for file in data_files() if file != MANIFEST and "recorders/" not in file]
 
 
 def wrong_files(table: List[Row], paths: List[str]) -> List[str]:
@@ -108,7 +108,7 @@ def test_the_recordings_are_of_the_versions_that_are_stated():
         if path.endswith("expected.json") or path.startswith(("golden/", "messages/")):
             facts = json.loads((DATA / path).read_text(encoding="utf-8"))
             row = next(row for row in manifest() if matches(row, path))
-            wrong += [f"{path}: {each}" for each in wrong_versions(row, facts)]
+            wrong += [f"{path}: {problem}" for problem in wrong_versions(row, facts)]
             seen += 1
     assert wrong == []
     assert seen > 200

@@ -98,7 +98,7 @@ def sections() -> List[Tuple[str, List[str], str]]:
 
 def is_in_range(version: str, stated: str) -> bool:
     def number(text: str) -> Tuple[int, ...]:
-        return tuple(int(each) for each in text.split("."))
+        return tuple(int(part) for part in text.split("."))
 
     first, last = re.fullmatch(r"([\d.]+) (?:to ([\d.]+)|and later)", stated).groups()
     return number(first) <= number(version) and (not last or number(version) <= number(last))

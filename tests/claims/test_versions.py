@@ -28,11 +28,11 @@ def read(name: str) -> str:
 
 def tested() -> List[str]:
     """Versions of TensorFlow on which tox runs tests, oldest first."""
-    return list(dict.fromkeys(each.version for each in RELEASES if each.tox))
+    return list(dict.fromkeys(release.version for release in RELEASES if release.tox))
 
 
 def pythons() -> List[str]:
-    found = {int(each.python.partition(".")[2]) for each in RELEASES if each.tox}
+    found = {int(release.python.partition(".")[2]) for release in RELEASES if release.tox}
     return [f"3.{minor}" for minor in sorted(found)]
 
 
@@ -113,18 +113,20 @@ def test_the_tested_versions_are_those_of_make_versions():
 
 
 def test_releases_are_in_order():
-    numbers = [[int(part) for part in each.version.split(".")] for each in RELEASES]
+    numbers = [[int(part) for part in release.version.split(".")] for release in RELEASES]
     assert numbers == sorted(numbers)
 
 
 def test_tox_has_the_environments_and_pins_of_the_releases():
     environments = {
-        f"{each.name}-py{each.python.replace('.', '')}": set(each.requirements)
-        for each in RELEASES
-        if each.tox
+        f"{release.name}-py{release.python.replace('.', '')}": set(release.requirements)
+        for release in RELEASES
+        if release.tox
     }
     listed = [
-        each for each in config("tox.ini")["tox"]["env_list"].split() if each.startswith("tf")
+        environment
+        for environment in config("tox.ini")["tox"]["env_list"].split()
+        if environment.startswith("tf")
     ]
     assert sorted(listed) == sorted(environments)
     for environment, pins in environments.items():
@@ -148,7 +150,7 @@ def test_texts_name_the_supported_versions():
     assert SUPPORTED in _INSTALL_HINT
     begin, _, last = SUPPORTED.replace(", or", ",? (?:or|and)").rpartition(" ")
     texts = [prose(text) for text in markdown() if text.file != "CHANGELOG.md"]
-    found = {each for text in texts for each in re.findall(rf"{begin} (2\.\d+)", text)}
+    found = {version for text in texts for version in re.findall(rf"{begin} (2\.\d+)", text)}
     assert found <= {last}
 
 
@@ -160,7 +162,7 @@ def test_a_page_has_the_releases_between_which_keras_changed():
         f"`{LEGACY_KERAS}=1`",
     ]
     page = " ".join(read("docs/migrate.md").split())
-    assert [each for each in stated if each not in page] == []
+    assert [release for release in stated if release not in page] == []
 
 
 def test_the_changelog_begins_with_this_version():

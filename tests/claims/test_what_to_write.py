@@ -99,7 +99,7 @@ def test_the_rules_are_those_that_find_it(row):
     found = {code for options in TARGETS.values() for code in written(row.legacy, options)[1]}
     linked = dict(re.findall(r"\[(LS\d+)\]\(rules/([\w-]+)\.md\)", row.rules))
     assert set(linked) == found
-    slugs = {each.code: each.rule.slug for each in codes()}
+    slugs = {code.code: code.rule.slug for code in codes()}
     assert linked == {code: slugs[code] for code in found}
 
 

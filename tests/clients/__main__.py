@@ -159,7 +159,7 @@ def _is_error(result: Any) -> bool:
 def _flat(values: Any) -> List[float]:
     if not isinstance(values, list):
         return [float(values)]
-    return [number for each in values for number in _flat(each)]
+    return [number for value in values for number in _flat(value)]
 
 
 def main() -> int:
@@ -172,7 +172,7 @@ def main() -> int:
         for case, verdict in verdicts.items():
             if verdict not in AGREE:
                 print(f"{name}: {case}: {verdict}", flush=True)
-        counts = [sum(each == one for each in verdicts.values()) for one in AGREE]
+        counts = [sum(found == verdict for found in verdicts.values()) for verdict in AGREE]
         differ += len(verdicts) - sum(counts)
         rows.append([CLIENTS[name].package, *map(str, counts), str(len(verdicts) - sum(counts))])
     print("\n| package | " + " | ".join([*AGREE, "differ"]) + " |")

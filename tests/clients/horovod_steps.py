@@ -47,7 +47,7 @@ def factors(overflow):
 
 
 def train_v1(optimizer, compiled, overflow):
-    variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
+    variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]
 
     def step(factor):
         optimizer.minimize(lambda: total(variables, factor), var_list=variables)
@@ -61,7 +61,9 @@ def train_v1(optimizer, compiled, overflow):
 
 def train_session(make, overflow):
     with tf.Graph().as_default():
-        variables = [tf1.Variable(np.ones(each, np.float32), use_resource=True) for each in SHAPES]
+        variables = [
+            tf1.Variable(np.ones(shape, np.float32), use_resource=True) for shape in SHAPES
+        ]
         factor = tf1.placeholder(tf.float32, [])
         step = make().minimize(total(variables, factor), var_list=variables)
         with tf1.Session() as session:
@@ -76,7 +78,7 @@ def train_keras(optimizer, compiled, overflow):
 
 
 def train_fit(optimizer, overflow):
-    inputs = [min(each, 1e30) / 16 for each in factors(overflow)]
+    inputs = [min(factor, 1e30) / 16 for factor in factors(overflow)]
     return flat(fit(optimizer, inputs).get_weights())
 
 

@@ -60,7 +60,7 @@ def fitted(optimizer):
 class Trainer(orbit.StandardTrainer):
     def __init__(self, optimizer):
         data = tf.data.Dataset.from_tensor_slices(np.array(FACTORS, np.float32)).repeat()
-        self.variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
+        self.variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]
         self.optimizer = optimizer
         super().__init__(data)
 

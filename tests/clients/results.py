@@ -27,12 +27,12 @@ def use_ours():
 
 def flat(tensors):
     """The numbers of each tensor, in a list."""
-    return [np.asarray(each, np.float64).ravel().tolist() for each in tensors]
+    return [np.asarray(tensor, np.float64).ravel().tolist() for tensor in tensors]
 
 
 def total(variables, factor):
     """A loss."""
-    return factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
+    return factor * tf.add_n([tf.reduce_sum(variable * variable) for variable in variables])
 
 
 def train(optimizer, factors, compiled, shapes=SHAPES, variables=None, loss_of=total):
@@ -66,8 +66,8 @@ def train(optimizer, factors, compiled, shapes=SHAPES, variables=None, loss_of=t
     if hasattr(optimizer, "build"):
         optimizer.build(variables)
     run = tf.function(step) if compiled else step
-    for each in factors:
-        run(tf.constant(each))
+    for factor in factors:
+        run(tf.constant(factor))
     return variables
 
 
@@ -76,8 +76,8 @@ def fit(optimizer, inputs):
     model = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
     model.build((None, 3))
     model.compile(optimizer, "mse")
-    for each in inputs:
-        model.fit(np.full((4, 3), each, np.float32), np.ones((4, 2), np.float32), verbose=0)
+    for value in inputs:
+        model.fit(np.full((4, 3), value, np.float32), np.ones((4, 2), np.float32), verbose=0)
     return model
 
 

@@ -69,10 +69,10 @@ def train(name, **options):
         step = optimize.optimize(loss, 0.1, settings(name, **options), use_tpu=False)
         with tf.Session() as session:
             session.run(tf.global_variables_initializer())
-            for each in (1.0, 2.0, np.inf, np.inf, 3.0, 1e-3):
-                session.run(step, {factor: each})
+            for value in (1.0, 2.0, np.inf, np.inf, 3.0, 1e-3):
+                session.run(step, {factor: value})
             everything = sorted(tf.global_variables(), key=lambda one: one.op.name)
-            return [np.ravel(each).tolist() for each in session.run(everything)]
+            return [np.ravel(value).tolist() for value in session.run(everything)]
 
 
 def cases():

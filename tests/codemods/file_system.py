@@ -51,8 +51,8 @@ def _state(path: bytes) -> tuple:
 def found(*paths: str) -> list:
     """The files that a run checks, which gives no warning."""
     listed = list(discover(paths or ["."], Excludes()))
-    assert not [one for one in listed if isinstance(one, Note) and one.kind == "warning"]
-    return [one.path for one in listed if isinstance(one, Candidate)]
+    assert not [entry for entry in listed if isinstance(entry, Note) and entry.kind == "warning"]
+    return [entry.path for entry in listed if isinstance(entry, Candidate)]
 
 
 def python_files(command_line) -> dict:
@@ -94,7 +94,9 @@ def calls(monkeypatch):
     real = guarded_git.run
 
     def counted(top, *arguments, **more):
-        name = next((one for one in arguments if one in ("check-ignore", "ls-files")), "")
+        name = next(
+            (argument for argument in arguments if argument in ("check-ignore", "ls-files")), ""
+        )
         made.append((os.path.basename(top), name))
         return real(top, *arguments, **more)
 

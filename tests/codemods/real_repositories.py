@@ -48,7 +48,7 @@ def main() -> int:
                 copy = os.path.join(work, "copy")
                 shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
                 report, seconds = migrate(copy, target)
-                counts = " | ".join(str(report["summary"][each]) for each in COUNTS)
+                counts = " | ".join(str(report["summary"][count]) for count in COUNTS)
                 chosen = f": {report['keras']['target']}" if "auto" in target else ""
                 shown = f"`{' '.join(target)}`{chosen}"
                 print(f"| {name} | {head} | {shown} | {counts} | {seconds:.1f} |")

@@ -37,7 +37,9 @@ def both_ways(source: bytes, options: Options) -> Ways:
 def left(result: FileResult) -> collections.Counter:
     """What a person must do: codes, symbols and outcomes."""
     return collections.Counter(
-        (one.code, one.symbol, one.outcome.value) for one in result.findings if one.is_left
+        (finding.code, finding.symbol, finding.outcome.value)
+        for finding in result.findings
+        if finding.is_left
     )
 
 
@@ -50,7 +52,7 @@ def meaning(source: bytes) -> str:
         for attribute in ATTRIBUTES:
             body = getattr(node, attribute, None)
             if isinstance(body, list):
-                kept = [one for one in body if not isinstance(one, ast.Pass)]
+                kept = [statement for statement in body if not isinstance(statement, ast.Pass)]
                 setattr(node, attribute, kept)
     return ast.dump(tree)
 

@@ -135,18 +135,18 @@ def main(arguments: List[str]) -> int:
     only_check = "--check" in arguments
     words = [word for word in arguments if word != "--check"]
     chosen = [
-        each
-        for each in DEFECTS
-        if not words or any(word in f"{modules_with(each)} {each.text}" for word in words)
+        defect
+        for defect in DEFECTS
+        if not words or any(word in f"{modules_with(defect)} {defect.text}" for word in words)
     ]
     gone = [
-        each
-        for each in chosen
-        if len(modules_with(each)) != 1 or not (ROOT / each.test.partition("::")[0]).exists()
+        defect
+        for defect in chosen
+        if len(modules_with(defect)) != 1 or not (ROOT / defect.test.partition("::")[0]).exists()
     ]
     for defect in gone:
         print(row(defect, GONE))
-    results = [] if only_check else run([each for each in chosen if each not in gone])
+    results = [] if only_check else run([defect for defect in chosen if defect not in gone])
     missed = len(gone) + sum(verdict != CAUGHT for verdict in results)
     print(f"{len(chosen)} defects; {missed} {'cannot be applied' if only_check else 'not caught'}")
     return 1 if missed else 0

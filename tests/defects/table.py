@@ -28,7 +28,9 @@ def defects(folder: str, table: str) -> Iterator[Defect]:
     for section in re.split(r"^# ", textwrap.dedent(table), flags=re.MULTILINE)[1:]:
         test, _, changes = section.partition("\n")
         for pair in re.findall(r"((?:^- .*\n)+)((?:^\+ .*\n)+)", changes, re.MULTILINE):
-            text, replacement = (re.sub("^..", "", each, flags=re.MULTILINE)[:-1] for each in pair)
+            text, replacement = (
+                re.sub("^..", "", lines, flags=re.MULTILINE)[:-1] for lines in pair
+            )
             yield Defect(folder, text, replacement, f"tests/{test}")
 
 

@@ -46,7 +46,7 @@ def _whole(gpus: List[Any]) -> Setting:
 def _divided(gpus: List[Any]) -> Setting:
     """Two logical devices, so that replicas are tested even if there is one GPU."""
     config = tf.config.experimental
-    parts = [config.VirtualDeviceConfiguration(memory_limit=each) for each in MEBIBYTES]
+    parts = [config.VirtualDeviceConfiguration(memory_limit=limit) for limit in MEBIBYTES]
     config.set_virtual_device_configuration(gpus[0], parts)
     return Setting(["/GPU:0", "/GPU:1"], large=True, is_divided=True)
 

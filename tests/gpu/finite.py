@@ -75,7 +75,7 @@ def _session_ways(dtype: Any, setting: Setting) -> Dict[str, Callable[[], Any]]:
 
 def _originals(gradients: List[Any]) -> Any:
     return tf1.reduce_all(
-        tf.stack([tf1.reduce_all(tf1.is_finite(_testable(each))) for each in gradients])
+        tf.stack([tf1.reduce_all(tf1.is_finite(_testable(gradient))) for gradient in gradients])
     )
 
 
@@ -84,7 +84,7 @@ def _testable(gradient: Any) -> Any:
 
 
 def _bare_sum(gradients: List[Any]) -> Any:
-    return tf.add_n([tf1.reduce_sum(each) for each in gradients])
+    return tf.add_n([tf1.reduce_sum(gradient) for gradient in gradients])
 
 
 WAYS = {"original": _originals, "ours": all_finite, "sum": _bare_sum}

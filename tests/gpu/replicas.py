@@ -38,14 +38,14 @@ def step_of(make: Callable[[], Any], setting: Setting) -> str:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
         last = tf.equal(number, strategy.num_replicas_in_sync - 1)
         factor = tf.where(tf.logical_and(last, overflow), float("inf"), 1.0)
-        gradients = [factor * tf.ones_like(each) for each in variables]
+        gradients = [factor * tf.ones_like(variable) for variable in variables]
         if hasattr(optimizer, "get_unscaled_gradients"):
-            scaled = [optimizer.get_scaled_loss(each) for each in gradients]
+            scaled = [optimizer.get_scaled_loss(gradient) for gradient in gradients]
             gradients = optimizer.get_unscaled_gradients(scaled)
             optimizer.apply_gradients(zip(gradients, variables))
         else:
             optimizer.minimize(
-                lambda: factor * tf.add_n([tf.reduce_sum(each) for each in variables]),
+                lambda: factor * tf.add_n([tf.reduce_sum(variable) for variable in variables]),
                 var_list=variables,
             )
         return tf.constant(0)
@@ -72,7 +72,9 @@ def cross_shard(setting: Setting) -> str:
     def replica() -> Any:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
         gradient = tf.cast(number + 1, tf.float32)
-        optimizer.apply_gradients([(gradient + tf.zeros_like(each), each) for each in variables])
+        optimizer.apply_gradients(
+            [(gradient + tf.zeros_like(variable), variable) for variable in variables]
+        )
         return tf.constant(0)
 
     step = tf.function(lambda: strategy.run(replica))
@@ -90,7 +92,7 @@ def subgroups(setting: Setting) -> str:
     count = strategy.num_replicas_in_sync
     if count % 2:
         raise NotRun("needs an even number of devices")
-    groups = [[each, each + 1] for each in range(0, count, 2)]
+    groups = [[first, first + 1] for first in range(0, count, 2)]
 
     def replica() -> Any:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group

@@ -53,7 +53,7 @@ def v1_step(wrap: Wrap, count: int, size: int) -> Callable[[], Any]:
     @tf.function
     def step() -> Any:
         optimizer.minimize(
-            lambda: tf.add_n([tf.reduce_sum(each * each) for each in variables]),
+            lambda: tf.add_n([tf.reduce_sum(variable * variable) for variable in variables]),
             var_list=variables,
         )
         return variables[-1].read_value()[0]
@@ -72,7 +72,7 @@ def keras_step(wrap: Wrap, count: int, size: int) -> Callable[[], Any]:
     @tf.function
     def step() -> Any:
         with tf.GradientTape() as tape:
-            loss = tf.add_n([tf.reduce_sum(each * each) for each in variables])
+            loss = tf.add_n([tf.reduce_sum(variable * variable) for variable in variables])
             if hasattr(optimizer, "inner_optimizer"):
                 loss = optimizer.scale_loss(loss) if in_one else optimizer.get_scaled_loss(loss)
         gradients = tape.gradient(loss, variables)
@@ -108,7 +108,7 @@ def peak(setting: Setting) -> str:
     peaks = {name: _peak(wrap, setting.devices[0]) for name, wrap in v1_wrappers().items()}
     if peaks["ours"] > 1.02 * peaks["original"]:
         raise AssertionError(f"peak memory in bytes: {peaks}")
-    return ", ".join(f"{name} {each / 2**20:.0f} MiB" for name, each in peaks.items())
+    return ", ".join(f"{name} {peak / 2**20:.0f} MiB" for name, peak in peaks.items())
 
 
 def _peak(wrap: Wrap, device: str) -> int:

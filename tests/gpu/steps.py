@@ -33,7 +33,7 @@ def keras() -> Any:
 
 
 def loss_of(variables: List[Any], factor: Any) -> Any:
-    return factor * tf.add_n([tf.reduce_sum(each * each) / 8.0 for each in variables])
+    return factor * tf.add_n([tf.reduce_sum(variable * variable) / 8.0 for variable in variables])
 
 
 def expected() -> List[np.ndarray]:
@@ -51,13 +51,15 @@ def expected() -> List[np.ndarray]:
 
 def in_session(make: Callable[[], Any], setting: Setting) -> str:
     with tf.Graph().as_default(), tf.device(setting.devices[0]):
-        variables = [tf1.Variable(np.ones(each, np.float32), use_resource=True) for each in SHAPES]
+        variables = [
+            tf1.Variable(np.ones(shape, np.float32), use_resource=True) for shape in SHAPES
+        ]
         factor = tf1.placeholder(tf.float32, [])
         step = make().minimize(loss_of(variables, factor), var_list=variables)
         with tf1.Session(config=tf1.ConfigProto(allow_soft_placement=True)) as session:
             session.run(tf1.global_variables_initializer())
-            for each in FACTORS:
-                session.run(step, {factor: each})
+            for value in FACTORS:
+                session.run(step, {factor: value})
             found = session.run(variables)
     return _compared(found)
 
@@ -68,7 +70,7 @@ def in_function(make: Callable[[], Any], xla: bool, setting: Setting) -> str:
     if xla and make is contrib and "GPU" in setting.devices[0]:
         raise NotRun("its int32 variables are on the CPU, where XLA for GPUs cannot read them")
     with tf.device(setting.devices[0]):
-        variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
+        variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]
         optimizer = make()
         build = getattr(getattr(optimizer, "inner_optimizer", None), "build", None)
         if build is not None:  # a compiled function must not create these
@@ -91,14 +93,14 @@ def in_function(make: Callable[[], Any], xla: bool, setting: Setting) -> str:
                 compiled = tf.function(step, jit_compile=True)
             except TypeError:
                 compiled = tf.function(step, experimental_compile=True)
-        for each in FACTORS:
-            compiled(tf.constant(each))
-    return _compared([each.numpy() for each in variables])
+        for factor in FACTORS:
+            compiled(tf.constant(factor))
+    return _compared([variable.numpy() for variable in variables])
 
 
 def _compared(found: List[Any]) -> str:
-    for each, right in zip(found, expected()):
-        np.testing.assert_allclose(each, right, rtol=1e-6)
+    for left, right in zip(found, expected()):
+        np.testing.assert_allclose(left, right, rtol=1e-6)
     return f"{len(FACTORS)} steps, one skipped"
 
 

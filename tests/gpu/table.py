@@ -60,7 +60,7 @@ def medians(ways: Dict[str, Callable[[], Any]], calls: int, first: int) -> Dict[
             way()
             if call >= first:
                 taken[name].append(time.perf_counter() - start)
-    return {name: 1e3 * sorted(each)[len(each) // 2] for name, each in taken.items()}
+    return {name: 1e3 * sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
 
 
 def print_table(rows: Sequence[Row]) -> None:

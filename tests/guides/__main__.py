@@ -24,7 +24,10 @@ def follow(name: str, wheels: pathlib.Path) -> None:
         shutil.copytree(str(ROOT / "examples" / name), str(example))
         following = Follower(
             example,
-            {each: [str(pathlib.Path(folder, each, "bin"))] for each in ("old", "new")},
+            {
+                environment: [str(pathlib.Path(folder, environment, "bin"))]
+                for environment in ("old", "new")
+            },
             {"PIP_FIND_LINKS": str(wheels.resolve()), "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
             sets_up=True,
         )
@@ -35,5 +38,5 @@ def follow(name: str, wheels: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[2:] or GUIDES:
-        follow(each, pathlib.Path(sys.argv[1]))
+    for guide in sys.argv[2:] or GUIDES:
+        follow(guide, pathlib.Path(sys.argv[1]))

@@ -66,8 +66,10 @@ def check_metadata(text: str) -> None:
     links = dict(value.split(", ", 1) for key, value in fields if key == "Project-URL")
     assert ({"Documentation", "Changelog", "Issues"} if HOME else set()) == set(links), links
     assert {"Author", "Keywords"} <= {key for key, _ in fields}
-    for each in ("tensorflow<", "tf-keras<"):
-        assert any(key == "Requires-Dist" and value.startswith(each) for key, value in fields)
+    for requirement in ("tensorflow<", "tf-keras<"):
+        assert any(
+            key == "Requires-Dist" and value.startswith(requirement) for key, value in fields
+        )
     relative = re.findall(r"\]\((?!https://)[^)]*\)", readme)
     assert not relative, f"links that the package page cannot follow: {relative}"
 

@@ -13,15 +13,15 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 
 def importable_names(folder: pathlib.Path) -> Iterable[str]:
     """The names that can be imported while `folder` is on the import path."""
-    for each in folder.iterdir():
-        if each.suffix == ".py" and each.name != "conftest.py":
-            yield each.stem
-        elif (each / "__init__.py").exists():
-            yield each.name
+    for path in folder.iterdir():
+        if path.suffix == ".py" and path.name != "conftest.py":
+            yield path.stem
+        elif (path / "__init__.py").exists():
+            yield path.name
 
 
 def test_no_module_hides_another() -> None:
-    with_tests = {each.parent for each in TESTS.rglob("test_*.py")}
+    with_tests = {test.parent for test in TESTS.rglob("test_*.py")}
     on_path = {
         folder if not (folder / "__init__.py").exists() else folder.parent for folder in with_tests
     }
@@ -30,4 +30,8 @@ def test_no_module_hides_another() -> None:
     for folder in sorted(on_path):
         for name in importable_names(folder):
             folders[name].append(str(folder.relative_to(TESTS)))
-    assert {name: each for name, each in folders.items() if len(each) > 1} == {}
+    assert {
+        name: folders_with_name
+        for name, folders_with_name in folders.items()
+        if len(folders_with_name) > 1
+    } == {}

@@ -28,7 +28,7 @@ def uses_of_versions(tree):
         elif isinstance(node, ast.ImportFrom):
             named = [node.module or ""]
         elif isinstance(node, ast.Call) and "import_module" in ast.dump(node.func):
-            named = [str(getattr(each, "value", "")) for each in node.args]
+            named = [str(getattr(argument, "value", "")) for argument in node.args]
             named = [name for name in named if name != "tensorflow"]  # it waits for this import
         else:
             named = []
@@ -37,7 +37,7 @@ def uses_of_versions(tree):
                 yield line, "imports " + name
         if isinstance(node, ast.Compare) and "version_info" not in ast.dump(node):
             sides = [node.left, *node.comparators]
-            if "__version__" in ast.dump(node) or any(is_version(each) for each in sides):
+            if "__version__" in ast.dump(node) or any(is_version(side) for side in sides):
                 yield line, "compares versions"
         reads = isinstance(node, ast.Attribute) and node.attr in ("startswith", "split")
         if reads and "__version__" in ast.dump(node):
@@ -46,8 +46,8 @@ def uses_of_versions(tree):
 
 def is_version(node):
     """Whether it is a tuple of numbers, such as `(2, 4)`."""
-    numbers = [getattr(each, "value", None) for each in getattr(node, "elts", ())]
-    return len(numbers) > 1 and all(isinstance(each, int) for each in numbers)
+    numbers = [getattr(element, "value", None) for element in getattr(node, "elts", ())]
+    return len(numbers) > 1 and all(isinstance(number, int) for number in numbers)
 
 
 def test_only_versions_compares_versions_or_imports_private_modules():

@@ -55,4 +55,6 @@ def local(value):
 
 def values(variables):
     """Returns what this worker's copies hold, as flat lists."""
-    return [np.asarray(local(each).numpy(), np.float64).ravel().tolist() for each in variables]
+    return [
+        np.asarray(local(variable).numpy(), np.float64).ravel().tolist() for variable in variables
+    ]

@@ -157,8 +157,8 @@ def _next_program(connection: socket.socket) -> Dict[str, Any]:
             _fork_program(descriptors)
             _set_up(request, descriptors)
             return request
-        for each in descriptors:
-            os.close(each)
+        for descriptor in descriptors:
+            os.close(descriptor)
         while True:  # no zombie stays longer than until the next request
             try:
                 if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -174,9 +174,9 @@ def _fork_program(descriptors: List[int]) -> None:
     if pid == 0:
         os.close(status)
         return
-    for each in descriptors:
-        if each != status:
-            os.close(each)
+    for descriptor in descriptors:
+        if descriptor != status:
+            os.close(descriptor)
     os.write(status, RESULT.pack(pid))
     _, ended = os.waitpid(pid, 0)
     code = -os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else os.WEXITSTATUS(ended)
@@ -187,9 +187,9 @@ def _fork_program(descriptors: List[int]) -> None:
 def _set_up(request: Dict[str, Any], descriptors: List[int]) -> None:
     """Makes this process what a new interpreter that starts the program would be."""
     out, err, _, *inherited = descriptors
-    for each, number in ((out, 1), (err, 2)):
-        os.dup2(each, number)
-        os.close(each)
+    for descriptor, number in ((out, 1), (err, 2)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])

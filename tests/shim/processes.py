@@ -30,12 +30,12 @@ def free_ports(count: int) -> List[int]:
     """Free ports on the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
     finally:
-        for each in sockets:
-            each.close()
+        for sock in sockets:
+            sock.close()
 
 
 def _environment(path: Sequence[str], more: Optional[Dict[str, str]] = None) -> Dict[str, str]:
@@ -92,20 +92,20 @@ def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float
     than `timeout`, are made to print the stacks of all their threads, which the error shows.
     """
     deadline = time.monotonic() + timeout
-    while any(each.poll() is None for each in workers) and time.monotonic() < deadline:
+    while any(worker.poll() is None for worker in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
-        if any(each.poll() not in (None, 0) for each in workers):
+        if any(worker.poll() not in (None, 0) for worker in workers):
             deadline = min(deadline, time.monotonic() + grace)
-    unfinished = [index for index, each in enumerate(workers) if each.poll() is None]
+    unfinished = [index for index, worker in enumerate(workers) if worker.poll() is None]
     for index in unfinished:
         workers[index].send_signal(signal.SIGABRT)
-    outputs = [each.communicate() for each in workers]
-    if any(each.returncode != 0 for each in workers):
+    outputs = [worker.communicate() for worker in workers]
+    if any(worker.returncode != 0 for worker in workers):
         shown = [
-            f"process {index}, {each.args}, "
-            + ("had not ended" if index in unfinished else f"exited with {each.returncode}")
+            f"process {index}, {worker.args}, "
+            + ("had not ended" if index in unfinished else f"exited with {worker.returncode}")
             + f":\n{outputs[index][0][-2000:]}\n{outputs[index][1][-5000:]}"
-            for index, each in enumerate(workers)
+            for index, worker in enumerate(workers)
         ]
         raise AssertionError("\n".join(shown))
     return [json.loads(out.strip().splitlines()[-1]) for out, _ in outputs]

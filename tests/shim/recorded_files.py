@@ -121,7 +121,8 @@ def assert_equal(old, new, but=None):
     assert set(new) == set(old)
     for name, value in old.items():
         shown = [
-            (type(each), np.shape(each), np.asarray(each).dtype) for each in (new[name], value)
+            (type(tensor), np.shape(tensor), np.asarray(tensor).dtype)
+            for tensor in (new[name], value)
         ]
         assert shown[0] == shown[1], name
         if name != but:

@@ -44,10 +44,10 @@ if processes.LONG:
 
 def steps(count: int) -> List[List[List[float]]]:
     """For each step, for each replica, for each variable: the gradient of each element."""
-    fine = [[2.0**each, -(2.0**each), 2.0 ** (each - 8)] for each in range(count)]
+    fine = [[2.0**number, -(2.0**number), 2.0 ** (number - 8)] for number in range(count)]
 
     def but(value: float, *places: Any) -> List[List[float]]:
-        table = [list(each) for each in fine]
+        table = [list(row) for row in fine]
         for replica, variable in places:
             table[replica][variable] = value
         return table
@@ -55,7 +55,7 @@ def steps(count: int) -> List[List[List[float]]]:
     last = count - 1
     cancelling = but(INF, (0, 0))
     cancelling[last][0] = -INF
-    overflowing = [but(HUGE, *((each, 2) for each in range(count)))] if last else []
+    overflowing = [but(HUGE, *((replica, 2) for replica in range(count)))] if last else []
     return [
         fine,
         *(but(NAN, (bad, (bad + 1) % 3)) for bad in range(count)),
@@ -87,7 +87,7 @@ def expected(count: int, momentum: float) -> List[Step]:
     for table in steps(count):
         with np.errstate(all="ignore"):
             sums = np.sum(np.array(table, np.float32), 0)
-        bad = next((i for i, each in enumerate(sums) if not np.isfinite(each)), None)
+        bad = next((i for i, total in enumerate(sums) if not np.isfinite(total)), None)
         norm = None
         if bad is None:
             velocity = momentum * velocity + RATE * sums
@@ -125,7 +125,7 @@ def check_readings(run: Dict[str, Any], what: str, count: int, momentum: float =
     assert (run["readings"], run["changed"]) == (wanted, []), what
 
 
-SUBJECTS = {str(each): each for each in recorded.originals() + recorded.ours()}
+SUBJECTS = {str(subject): subject for subject in recorded.originals() + recorded.ours()}
 
 
 def replica_id() -> Any:
@@ -135,7 +135,7 @@ def replica_id() -> Any:
 
 
 def loss_of(variables: List[Any]) -> Any:
-    return tf.add_n([tf.reduce_sum(each) for each in variables])
+    return tf.add_n([tf.reduce_sum(variable) for variable in variables])
 
 
 class Training:
@@ -150,14 +150,14 @@ class Training:
             if self._in_graph:
                 resource = "references" not in mode
                 self.variables = [
-                    tf1.get_variable(each, initializer=ones[each], use_resource=resource)
-                    for each in ones
+                    tf1.get_variable(name, initializer=ones[name], use_resource=resource)
+                    for name in ones
                 ]
             elif not self.subject:
-                self.variables = [tf.compat.v2.Variable(ones[each], name=each) for each in ones]
+                self.variables = [tf.compat.v2.Variable(ones[name], name=name) for name in ones]
             else:
                 kind = self.subject.kind
-                self.variables = [recorded.make_variable(kind, ones[each], each) for each in ones]
+                self.variables = [recorded.make_variable(kind, ones[name], name) for name in ones]
             if not self.subject:
                 self._wrap_v1(name, momentum)
                 return
@@ -214,7 +214,7 @@ class Training:
 
     def _changed(self, gradients: List[Any], table: Any) -> List[Any]:
         factors = tf.unstack(tf.gather(table, replica_id()), num=len(SHAPES))
-        found = [gradient * each for gradient, each in zip(gradients, factors)]
+        found = [gradient * factor for gradient, factor in zip(gradients, factors)]
         if "sparse" in self._mode:
             found[1] = tf.IndexedSlices(found[1], tf.constant([0, 1, 2]), tf.constant([3, 2]))
         return found
@@ -224,7 +224,7 @@ class Training:
         optimizer, variables = self.optimizer, self.variables
         as_keras_3 = self.subject.api == "keras3" or self._mode.endswith("scaled")
         in_keras_3 = self.subject.kind.name == "keras3"
-        sources = [each.value for each in variables] if in_keras_3 else variables
+        sources = [variable.value for variable in variables] if in_keras_3 else variables
         with tf.GradientTape() as tape:
             loss = loss_of(sources)
             scaled = (optimizer.scale_loss if as_keras_3 else optimizer.get_scaled_loss)(loss)
@@ -258,20 +258,20 @@ class Training:
             scale, _, count = self.subject.read(self.optimizer)
             scales = [scale]
         else:
-            scales = [float(each.numpy()) for each in self.copies(self._scale)]
+            scales = [float(copy.numpy()) for copy in self.copies(self._scale)]
             count = int(self.copies(self._count)[0].numpy())
-        copies = zip(*[[each.numpy() for each in self.copies(v)] for v in self.variables])
+        copies = zip(*[[copy.numpy() for copy in self.copies(v)] for v in self.variables])
         return {"weights": flat(copies), "scales": scales, "count": count}
 
     def state(self) -> List[Any]:
         """The tensors of the state, in a graph."""
         found = (self._scale, self._count, *self.variables)
         local = functools.partial(replicas.local, self._strategy)
-        return [[tf.identity(each) for each in local(value)] for value in found]
+        return [[tf.identity(copy) for copy in local(value)] for value in found]
 
 
 def flat(copies: Any) -> List[List[float]]:
-    return [np.concatenate([np.ravel(each) for each in copy]).tolist() for copy in copies]
+    return [np.concatenate([np.ravel(weight) for weight in copy]).tolist() for copy in copies]
 
 
 def own(name: str) -> bool:
@@ -296,7 +296,7 @@ class Watch:
 def in_session(training: Training, watch: Watch, count: int, mode: str) -> Dict[str, Any]:
     graph, rows = tf1.get_default_graph(), []
     fed = tf1.placeholder(tf.float32, [count, len(SHAPES)])
-    losses, done = (replicas.local(training._strategy, each) for each in training.step(fed))
+    losses, done = (replicas.local(training._strategy, value) for value in training.step(fed))
     step, reads = tf.group(*done), training.state()
     noise, everything = tf1.random.normal([2]), tf1.global_variables()
     initialize, saver = tf1.global_variables_initializer(), tf1.train.Saver()
@@ -311,15 +311,17 @@ def in_session(training: Training, watch: Watch, count: int, mode: str) -> Dict[
             loss, _ = session.run([losses, step], {fed: table})
             scales, counts, *weights = session.run(reads)
             rows.append(
-                {"weights": flat(zip(*weights)), "scales": [float(each) for each in scales]}
+                {"weights": flat(zip(*weights)), "scales": [float(scale) for scale in scales]}
             )
             rows[-1].update(count=int(counts[0]), loss=float(sum(loss)))
             watch.read()
         kept = {
-            "values": [each.tolist() for each in session.run(everything)],
-            "variables": [each.name for each in everything],
+            "values": [value.tolist() for value in session.run(everything)],
+            "variables": [variable.name for variable in everything],
             "noise": session.run(noise).tolist(),
-            "operations": [each.name for each in graph.get_operations() if own(each.name)],
+            "operations": [
+                operation.name for operation in graph.get_operations() if own(operation.name)
+            ],
             "collections": sorted(map(str, graph.get_all_collection_keys())),
         }
         if count == 1 and not monitored:
@@ -349,12 +351,12 @@ def eagerly(training: Training, watch: Watch, count: int, mode: str) -> Dict[str
         step = tf.function(training.step, **(JIT if mode.startswith("xla") else {}))
     for table in steps(count):
         losses = replicas.local(training._strategy, step(tf.constant(table)))
-        rows.append(dict(training.row(), loss=float(sum(each.numpy() for each in losses))))
+        rows.append(dict(training.row(), loss=float(sum(loss.numpy() for loss in losses))))
         watch.read()
     inner = getattr(training.optimizer, "inner_optimizer", None)
     state = recorded.variables_of(inner) if inner is not None else []
     kept: Dict[str, Any] = {
-        "state": [[each.name, each.numpy().tolist()] for each in state],
+        "state": [[variable.name, variable.numpy().tolist()] for variable in state],
         "noise": tf.random.normal([2]).numpy().tolist(),
     }
     if count == 1 and hasattr(training.optimizer, "_checkpoint_dependencies"):
@@ -401,8 +403,8 @@ def watched(
             found["record"] = summary(path)
     if watch != "nothing":
         bare = run(strategy, what, momentum, count, "nothing")
-        both = [{**each["kept"], "rows": each["rows"]} for each in (found, bare)]
-        found["changed"] = [key for key in both[0] if not same(*(each[key] for each in both))]
+        both = [{**outcome["kept"], "rows": outcome["rows"]} for outcome in (found, bare)]
+        found["changed"] = [key for key in both[0] if not same(*(outcome[key] for outcome in both))]
     del found["kept"]
     return found
 

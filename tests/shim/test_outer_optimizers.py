@@ -113,7 +113,9 @@ def call(subject: Any, name: str) -> Outcome:
 
 
 ORIGINALS = [
-    each for each in recorded.originals() if each.api != "experimental" or recorded.TF < (2, 4)
+    subject
+    for subject in recorded.originals()
+    if subject.api != "experimental" or recorded.TF < (2, 4)
 ]
 UNCHANGED = [1.0, 2.0]
 
@@ -273,7 +275,7 @@ def test_an_optimizer_outside_that_calls_apply_gradients_works(subject: Any) -> 
                 return
             sums = [old + new for old, new in zip(self.sums, gradients)]
             self.sums = None
-            self.inner.apply_gradients([(each, pair[1]) for each, pair in zip(sums, pairs)])
+            self.inner.apply_gradients([(total, pair[1]) for total, pair in zip(sums, pairs)])
 
     with support.eager():
         variable = recorded.make_variable(subject.kind, [1.0], "v")
@@ -349,7 +351,7 @@ def test_updates_of_a_v1_optimizer_outside_are_refused(
 
 
 @pytest.mark.parametrize("method", UPDATE_METHODS["v1"])
-@pytest.mark.parametrize("name", [each for each in V1 if each.endswith("-ours")])
+@pytest.mark.parametrize("name", [name for name in V1 if name.endswith("-ours")])
 def test_a_v1_method_that_is_called_directly_is_refused(name: str, method: str) -> None:
     make, error = V1[name]
     with pytest.raises(error, match=r"never update the loss scale: call apply_gradients\(\)"):

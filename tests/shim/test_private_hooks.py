@@ -246,7 +246,7 @@ def kind_of(value: Any) -> str:
     if value is None or isinstance(value, (bool, str)):
         return str(value)
     if isinstance(value, (list, tuple)):
-        return type(value).__name__ + str([kind_of(each) for each in value])
+        return type(value).__name__ + str([kind_of(element) for element in value])
     if isinstance(value, (tf1.Variable, tf.Variable)) or hasattr(value, "overwrite_with_gradient"):
         return "variable"
     if isinstance(value, tf.Tensor):
@@ -410,7 +410,7 @@ def test_other_methods_are_not_refused(cls: Any) -> None:
 
 
 @pytest.mark.skipif(
-    recorded.default_kind() == "keras3" or "keras3" not in {each.name for each in recorded.kinds()},
+    recorded.default_kind() == "keras3" or "keras3" not in {kind.name for kind in recorded.kinds()},
     reason="there is one Keras, or the class statement is refused already",
 )
 def test_a_method_of_keras_3_is_refused_where_its_optimizers_are_used() -> None:

@@ -274,7 +274,9 @@ def test_explain_shows_the_examples_of_each_rule(command_line):
         text = ran.out.decode()
         assert (ran.status, ran.err) == (0, "")
         assert text.startswith(code.code)
-        assert set(example.findall(text)) == {one.id for one in code.rule.examples}
+        assert set(example.findall(text)) == {
+            example_of_rule.id for example_of_rule in code.rule.examples
+        }
 
 
 def start(*argv, code=PROGRAM, **options):

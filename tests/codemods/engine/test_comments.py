@@ -12,7 +12,7 @@ def found(command_line, source: bytes, *options: str) -> list:
     command_line.write(a=source)
     report = json.loads(command_line.run("migrate", *options, "--report", "json").out)
     assert not report["errors"]
-    return [(one["line"], one["code"]) for one in report["findings"]]
+    return [(finding["line"], finding["code"]) for finding in report["findings"]]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,12 @@ def mutated(rng: random.Random, source: str) -> bytes:
 
 def editable_lines(source: bytes, findings) -> set:
     """The lines of statements (or their heads) with an import or an applied finding."""
-    wanted = {line for one in findings if one.applied for line in range(one.line, one.end_line + 1)}
+    wanted = {
+        line
+        for finding in findings
+        if finding.applied
+        for line in range(finding.line, finding.end_line + 1)
+    }
     lines = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt):

@@ -192,7 +192,9 @@ def test_legacy_names_in_magic_and_shell_lines_are_reported(lines, at):
 
 def test_call_of_the_loss_scale_in_a_magic_line_is_reported():
     result = transformed(encoded(document(cell(IMPORT), cell("%timeit opt.loss_scale()"))))
-    assert ("LS910", "loss_scale") in [(one.code, one.symbol) for one in result.findings]
+    assert ("LS910", "loss_scale") in [
+        (finding.code, finding.symbol) for finding in result.findings
+    ]
 
 
 def test_suppressions_hold_in_cells(command_line):

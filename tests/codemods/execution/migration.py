@@ -60,19 +60,23 @@ def complaints(source: str, stage: str, expected: str) -> list[str]:
     again = migrated(result.source, stage)
     if again.source != result.source:
         wrong.append("a second run changes it again")
-    new = {one.code for one in again.findings if one.is_left} - {one.code for one in left}
-    new |= {one.code for one in again.findings if one.applied}
+    new = {finding.code for finding in again.findings if finding.is_left} - {
+        finding.code for finding in left
+    }
+    new |= {finding.code for finding in again.findings if finding.applied}
     wrong += [f"a second run adds {code}" for code in sorted(new)]
     if expected == "rewritten":
         # An unsafe rewrite that this stage does not apply is an offer, not something left.
         left = [finding for finding in left if finding.outcome is not Safety.UNSAFE]
-        wrong += [f"left: {one.code} {one.outcome.value} {one.message}" for one in left]
+        wrong += [
+            f"left: {finding.code} {finding.outcome.value} {finding.message}" for finding in left
+        ]
         wrong += [f"still used: {path}" for path in leftovers(result.source)]
         wrong += ["nothing was rewritten"] if result.source == source else []
-    reported = [one for one in result.findings if not one.applied]
+    reported = [finding for finding in result.findings if not finding.applied]
     if expected == "any" and not reported and leftovers(result.source):
         wrong.append(f"neither rewritten nor reported: {leftovers(result.source)}")
-    if expected == "manual" and not any(one.outcome is Safety.MANUAL for one in left):
+    if expected == "manual" and not any(finding.outcome is Safety.MANUAL for finding in left):
         wrong.append("nothing was reported as manual")
     return wrong
 
@@ -95,7 +99,7 @@ def _program(line: dict[str, Any]) -> dict[str, Any]:
 
 def _left_to_a_person(result: Migrated) -> list[str]:
     """Legacy names and reported places that the migration did not touch."""
-    manual = [each.code for each in result.findings if each.outcome is Safety.MANUAL]
+    manual = [finding.code for finding in result.findings if finding.outcome is Safety.MANUAL]
     return sorted({*leftovers(result.source), *manual})
 
 
@@ -127,10 +131,14 @@ def _programs_of_several_files(lines: Iterable[dict[str, Any]]) -> Iterator[dict
                 line["after"][stage] = {name: (here / name).read_text() for name in line["files"]}
                 mine = findings.get(line["name"], ())
                 line["left"][stage] = [
-                    _place(one) for one in mine if not one["applied"] and one["outcome"] != "safe"
+                    _place(finding)
+                    for finding in mine
+                    if not finding["applied"] and finding["outcome"] != "safe"
                 ]
                 line["unsafe"][stage] = [
-                    _place(one) for one in mine if one["applied"] and one["outcome"] == "unsafe"
+                    _place(finding)
+                    for finding in mine
+                    if finding["applied"] and finding["outcome"] == "unsafe"
                 ]
     yield from lines
 
@@ -146,8 +154,8 @@ def _written(folder: pathlib.Path, options: Options) -> dict[str, list[dict[str,
     if status not in (0, 1):
         raise ValueError(f"{argv}: {said.getvalue()}")
     found: dict[str, list[dict[str, Any]]] = {}
-    for one in json.loads(report.read_text(encoding="utf-8"))["findings"]:
-        found.setdefault(pathlib.PurePath(one["path"]).parts[-2], []).append(one)
+    for finding in json.loads(report.read_text(encoding="utf-8"))["findings"]:
+        found.setdefault(pathlib.PurePath(finding["path"]).parts[-2], []).append(finding)
     return found
 
 

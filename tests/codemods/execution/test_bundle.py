@@ -21,7 +21,9 @@ EVERY = {"bundle": 8, "guards": 5, "files": 5}
 """Of each bundle, `make test` migrates one program in so many."""
 PROGRAMS = LINES["bundle"][:: 1 if LONG else EVERY["bundle"]]
 # The shim's cross-shard optimizer stays: TensorFlow's needs a TPU.
-TWO_STEPS = [one for one in PROGRAMS[:: 1 if LONG else 2] if one["family"] != "cross_shard"]
+TWO_STEPS = [
+    program for program in PROGRAMS[:: 1 if LONG else 2] if program["family"] != "cross_shard"
+]
 MODULE_THAT_STAYS = "tensorflow.train.experimental"
 """A module that every TensorFlow has; only some of its names are legacy."""
 

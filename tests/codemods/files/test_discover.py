@@ -26,13 +26,13 @@ def tree(tmp_path, monkeypatch):
 
 def files(*paths: str, excludes=()):
     found = list(discover(paths or ["."], Excludes(excludes, os.getcwd())))
-    assert not [one for one in found if isinstance(one, Note) and one.kind == "error"]
-    return [one.path for one in found if isinstance(one, Candidate)]
+    assert not [entry for entry in found if isinstance(entry, Note) and entry.kind == "error"]
+    return [entry.path for entry in found if isinstance(entry, Candidate)]
 
 
 def skipped():
-    notes = [one for one in discover(["."], Excludes()) if isinstance(one, Note)]
-    return {one.path: one.why for one in notes if one.kind == "skipped"}
+    notes = [entry for entry in discover(["."], Excludes()) if isinstance(entry, Note)]
+    return {note.path: note.why for note in notes if note.kind == "skipped"}
 
 
 def test_python_stubs_and_notebooks_in_the_order_of_their_names(tree):

@@ -193,12 +193,12 @@ def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, ou
 def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outside, monkeypatch):
     command_line.write(a=LEGACY, sub__site=LEGACY)
     words = []
-    for one in discover(["."], Excludes()):
-        assert isinstance(one, Candidate)
-        if one.path == "sub/site.py":
+    for entry in discover(["."], Excludes()):
+        assert isinstance(entry, Candidate)
+        if entry.path == "sub/site.py":
             swap(outside)
             with pytest.raises(atomic_write.SwappedError) as caught:
-                atomic_write.read(one.real)
+                atomic_write.read(entry.real)
             words.append(discovery.words(caught.value))
     assert words == ["not processed: its path now contains a symbolic link; run again"]
 
@@ -206,12 +206,12 @@ def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outsi
 def test_a_directory_that_becomes_a_link_is_not_walked_into(command_line, outside):
     command_line.write(a__x=b"", b__x=b"")
     seen = []
-    for one in discover(["."], Excludes()):
-        seen.append(one)
-        if one.path == "a/x.py":
+    for entry in discover(["."], Excludes()):
+        seen.append(entry)
+        if entry.path == "a/x.py":
             os.rename("b", "moved")
             os.symlink(outside, "b")
-    assert [(type(one), one.path) for one in seen] == [(Candidate, "a/x.py"), (Note, "b")]
+    assert [(type(entry), entry.path) for entry in seen] == [(Candidate, "a/x.py"), (Note, "b")]
 
 
 def test_a_file_that_becomes_a_link_is_left(command_line, outside):
@@ -492,4 +492,4 @@ def test_random_trees_of_links_change_nothing_outside(command_line, outside):
     before = snapshot(outside)
     assert command_line.run("migrate", "--write").status == 0
     assert snapshot(outside) == before
-    assert all(command_line.path(f"{one}/f.py").read_bytes() == FINAL for one in folders[1:])
+    assert all(command_line.path(f"{folder}/f.py").read_bytes() == FINAL for folder in folders[1:])

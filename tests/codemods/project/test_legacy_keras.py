@@ -9,7 +9,7 @@ NAME = "TF_USE_LEGACY_KERAS"
 
 
 def found(path, text):
-    return [(one.line, one.keras) for one in legacy_keras_in(path, text)]
+    return [(mention.line, mention.keras) for mention in legacy_keras_in(path, text)]
 
 
 PYTHON = [

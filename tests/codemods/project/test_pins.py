@@ -95,7 +95,7 @@ FILES = [
 def test_pins(path, text, found):
     assert has_pins(f"/project/{path}") is (found is not None)
     if found is not None:
-        assert [one[:3] for one in pins_in(path, text)] == found
+        assert [pin[:3] for pin in pins_in(path, text)] == found
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_pins(path, text, found):
 @pytest.mark.timeout(60)
 def test_hostile_text_is_read_in_bounded_time(text):
     for name in ("pyproject.toml", "poetry.lock"):
-        [one[:3] for one in pins_in(name, text)]
+        [pin[:3] for pin in pins_in(name, text)]
 
 
 VERSIONS = [

@@ -47,7 +47,7 @@ def test_json_is_as_promised(tree):
         "files": 6,
         "changed": 3,
         "failed": 2,
-        **{each: outcomes.count(each) for each in ("safe", "unsafe", "manual")},
+        **{safety: outcomes.count(safety) for safety in ("safe", "unsafe", "manual")},
         "other_contrib": 0,
     }
     keys = "path line column end_line end_column code symbol outcome applied message cell cell_line"
@@ -277,7 +277,11 @@ def test_html_names_the_run(tree, monkeypatch):
     findings = json.loads(tree.run("migrate", *options, "--report", "json").out)["findings"]
     row = re.search(r'<details id="LS301"><summary>.*: (\d+) safe', text)
     assert row is not None
-    safe = [one for one in findings if (one["code"], one["outcome"]) == ("LS301", "safe")]
+    safe = [
+        finding
+        for finding in findings
+        if (finding["code"], finding["outcome"]) == ("LS301", "safe")
+    ]
     assert int(row[1]) == len(safe) > 0
     assert "the shim" in tree.run("migrate", "--to", "shim", "--report", "html").out.decode()
 
@@ -308,7 +312,7 @@ def test_text_shows_the_source_line_and_underlines_the_place(legacy):
 
 def test_equal_findings_of_a_file_are_shown_together(command_line):
     same = "opt{} = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')\n"
-    source = "import tensorflow as tf\n\n" + "".join(same.format(one) for one in range(5))
+    source = "import tensorflow as tf\n\n" + "".join(same.format(number) for number in range(5))
     command_line.write(a=source.encode(), b=source.encode())
     out = command_line.run("migrate", "--check").out.decode()
     assert [line.partition(" ")[0] for line in out.splitlines() if "LS301" in line] == [
@@ -470,16 +474,16 @@ def test_a_file_that_cannot_be_parsed_fails_the_run_if_it_has_a_legacy_name(
     for number, source in enumerate(sources):
         command_line.write(**{f"a{number}": source + PYTHON_2})
     status = {"warning": 0, "error": 2}[kind]
-    places = [(f"a{number}.py", one.count(b"\n") + 1) for number, one in enumerate(sources)]
+    places = [(f"a{number}.py", source.count(b"\n") + 1) for number, source in enumerate(sources)]
     reports = [f"--report={name}:../{name}" for name in ("json", "github", "sarif", "html")]
     ran = command_line.run("migrate", *reports)
     assert ran.status == status
     begins = [f"{path}:{line}: {kind}: " for path, line in places]
     assert [line[: len(begin)] for line, begin in zip(ran.err.splitlines(), begins)] == begins
     report = json.loads(command_line.path("../json").read_bytes())
-    problems = {each: report[f"{each}s"] for each in ("warning", "error")}
-    assert [(each["path"], each["line"]) for each in problems[kind]] == places
-    assert all("cannot be parsed" in each["message"] for each in problems.pop(kind))
+    problems = {problem: report[f"{problem}s"] for problem in ("warning", "error")}
+    assert [(problem["path"], problem["line"]) for problem in problems[kind]] == places
+    assert all("cannot be parsed" in problem["message"] for problem in problems.pop(kind))
     assert list(problems.values()) == [[]]
     github = command_line.path("../github").read_text()
     assert all(f"::{kind} file={path},line={line}" in github for path, line in places)

@@ -68,7 +68,7 @@ def meanings(source: str) -> set:
 def test_meanings(source, expected):
     assert meanings(source) == expected
     no_paths = {LOCAL, CALL, PARAMETER, STAR}
-    assert {one for one in expected if is_path(one)} == expected - no_paths
+    assert {meaning for meaning in expected if is_path(meaning)} == expected - no_paths
 
 
 def test_an_answer_from_inside_a_circle_is_not_kept():

@@ -50,13 +50,13 @@ NOT_KNOWN = {
 
 def check_rewritten(source: str) -> None:
     result = transformed(source, FINAL)
-    assert {one.outcome for one in result.findings} == {Safety.SAFE}
+    assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
     after = result.source.decode()
     assert "loss_scale()" not in after
     assert "print(opt.loss_scale)" in after
     again = transformed(after, FINAL)
     assert again.source == result.source
-    assert not any(one.applied or one.code == "LS302" for one in again.findings)
+    assert not any(finding.applied or finding.code == "LS302" for finding in again.findings)
 
 
 def check_renamed(source: str, options: Options) -> None:
@@ -65,7 +65,7 @@ def check_renamed(source: str, options: Options) -> None:
     after = result.source.decode()
     assert "opt.loss_scale()" in after
     assert "tf.keras.mixed_precision" not in after
-    assert not any(one.is_left for one in result.findings)
+    assert not any(finding.is_left for finding in result.findings)
     again = transformed(after, options)
     assert again.source == result.source
 
@@ -98,7 +98,7 @@ NO_OPS = {
 def test_others_are_not_reported(body):
     source = HEAD + body.format(call="print(opt.loss_scale())\n")
     result = transformed(source, FINAL)
-    assert not [one for one in result.findings if one.code == "LS302"]
+    assert not [finding for finding in result.findings if finding.code == "LS302"]
 
 
 def test_another_framework_is_not_reported():

@@ -73,8 +73,12 @@ NOT_REPORTED = {
 def left(source, options):
     result = transformed(HEAD + source + "\n", options)
     again = transformed(result.source.decode(), options)
-    found = {(one.line, one.code) for one in result.findings if one.outcome is Safety.MANUAL}
-    assert found == {(one.line, one.code) for one in again.findings}
+    found = {
+        (finding.line, finding.code)
+        for finding in result.findings
+        if finding.outcome is Safety.MANUAL
+    }
+    assert found == {(finding.line, finding.code) for finding in again.findings}
     return found
 
 

@@ -106,7 +106,7 @@ def parameters(source):
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names += [(each.asname or each.name).split(".")[0] for each in node.names]
+            names += [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     lines = [line for line in source.splitlines() if not re.match(r"\s*(?:import|from)\s", line)]
     if not names or any("*" in name for name in names) or "(\n" in source.partition("\n\n")[0]:
         return None
@@ -128,4 +128,4 @@ def test_nothing_is_edited_without_its_evidence(name, mutate):
         return  # a statement of several lines
     result = transformed(source, example.options)
     assert result.source.decode() == source
-    assert not [one for one in result.findings if one.applied]
+    assert not [finding for finding in result.findings if finding.applied]

@@ -70,7 +70,7 @@ def test_second_run_for_the_shim_changes_nothing(example):
     once = transform(EXAMPLES[example], TO_SHIM)
     again = transform(once.source, TO_SHIM)
     assert again.source == once.source
-    assert not any(one.applied for one in again.findings)
+    assert not any(finding.applied for finding in again.findings)
 
 
 RUNS = {**{words: TARGETS[words] for words in ("Keras 2", "Keras 3", "both")}, "shim": TO_SHIM}
@@ -85,12 +85,12 @@ def test_second_run_changes_nothing_and_reports_the_same(example, target):
         first = transform(EXAMPLES[example], options)
         second = transform(first.source, options)
         assert second.source == first.source
-        assert not any(one.applied for one in second.findings)
+        assert not any(finding.applied for finding in second.findings)
         assert codes(second) == codes(first)
 
 
 def codes(result):
-    return collections.Counter(one.code for one in result.findings if one.is_left)
+    return collections.Counter(finding.code for finding in result.findings if finding.is_left)
 
 
 def test_comment_of_mark_that_quotes_a_suppression_silences_nothing():

@@ -46,7 +46,7 @@ def test_chain_below_a_star_import_is_reported(module, options):
     source = f"from {module} import *\n\nit = {BELOW[module]}\n"
     result = transformed(source, options)
     assert result.source.decode() == source
-    found = [(one.line, one.code, one.outcome) for one in result.findings]
+    found = [(finding.line, finding.code, finding.outcome) for finding in result.findings]
     assert found == [(3, "LS901", Safety.MANUAL)]
     message = f"names from `import *` ({module}) are not resolved: import them by name"
     assert result.findings[0].message.startswith(message)
@@ -55,7 +55,7 @@ def test_chain_below_a_star_import_is_reported(module, options):
 @pytest.mark.parametrize("options", [SHIM, Options(keras=3)], ids=["shim", "keras 3"])
 def test_final_class_below_a_star_import_is_reported_where_it_moves(options):
     source = "from tensorflow.keras import *\nopt = mixed_precision.LossScaleOptimizer(opt)\n"
-    assert [one.code for one in transformed(source, options).findings] == ["LS901"]
+    assert [finding.code for finding in transformed(source, options).findings] == ["LS901"]
     assert not transformed(source, Options(keras=2)).findings
 
 

@@ -160,19 +160,19 @@ REBOUND = {
 )
 def test_form_is_reported(code, source, options):
     result = transformed(HEAD + source, options)
-    assert code in {one.code for one in result.findings if one.is_left}
+    assert code in {finding.code for finding in result.findings if finding.is_left}
 
 
 def test_finding_says_that_a_method_is_replaced():
     result = transformed(HEAD + "Final.get_scaled_loss = traced\n", KERAS_3)
-    assert any(one.message.startswith("this replaces a method") for one in result.findings)
+    assert any(finding.message.startswith("this replaces a method") for finding in result.findings)
 
 
 @pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
 @pytest.mark.parametrize("form", NOT_REPORTED)
 def test_form_is_not_reported(form, options):
     result = transformed(HEAD + NOT_REPORTED[form], options)
-    assert not [one for one in result.findings if one.is_left]
+    assert not [finding for finding in result.findings if finding.is_left]
 
 
 @pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
@@ -183,14 +183,14 @@ def test_call_of_the_loss_scale_goes_to_the_shim(form, options):
     assert after.splitlines()[-1] == CALLS[form].splitlines()[-1]
     assert "tensorflow.keras.mixed_precision import experimental" not in after
     assert "from tensorflow.keras import mixed_precision" not in after
-    assert not [one for one in result.findings if one.is_left]
+    assert not [finding for finding in result.findings if finding.is_left]
 
 
 @pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
 @pytest.mark.parametrize("form", METHODS)
 def test_method_of_the_loss_scale_is_reported(form, options):
     result = transformed(HEAD + METHODS[form], options)
-    (left,) = [one for one in result.findings if one.is_left]
+    (left,) = [finding for finding in result.findings if finding.is_left]
     assert left.code == "LS302"
     assert "write opt._loss_scale." in left.message
 
@@ -204,7 +204,7 @@ def test_loss_scale_call_of_a_subclass_itself(options):
         """)
     result = transformed(HEAD + source, options)
     assert "print(self.loss_scale())" in result.source.decode()
-    assert not [one for one in result.findings if one.is_left]
+    assert not [finding for finding in result.findings if finding.is_left]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,9 @@ def test_loss_scale_call_of_a_subclass_itself(options):
 def test_what_fit_on_keras_3_does_with_an_override(methods, message):
     body = "".join(f"    def {name}(self, *args):\n        pass\n" for name in methods)
     result = transformed(HEAD + f"class Mine(Final):\n{body}", KERAS_3)
-    assert [one.message[: len(message)] for one in result.findings if one.is_left] == [message]
+    assert [finding.message[: len(message)] for finding in result.findings if finding.is_left] == [
+        message
+    ]
 
 
 @pytest.mark.parametrize("form", REBOUND)
@@ -252,7 +254,7 @@ def test_form_goes_to_the_shim(form, keras):
     assert "tf.keras" not in after
     assert after.count("tfls.keras.mixed_precision.experimental.LossScaleOptimizer") == 2
     assert "LossScaleOptimizer(opt, 'dynamic')" in after
-    assert any("go to the shim" in one.message for one in result.findings)
+    assert any("go to the shim" in finding.message for finding in result.findings)
 
 
 @pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
@@ -267,7 +269,7 @@ def test_name_that_means_the_final_class_elsewhere_keeps_its_meaning(options):
         """)
     result = transformed(source, options)
     assert 'opt = LossScaleOptimizer(inner, "dynamic")' in result.source.decode()
-    assert "LS908" in {one.code for one in result.findings}
+    assert "LS908" in {finding.code for finding in result.findings}
 
 
 def test_nothing_is_said_to_go_to_the_shim_that_is_not_there():
@@ -282,4 +284,4 @@ def test_nothing_is_said_to_go_to_the_shim_that_is_not_there():
         """)
     result = transformed(source, KERAS_2)
     assert result.source.decode() == source
-    assert not any("go to the shim" in one.message for one in result.findings)
+    assert not any("go to the shim" in finding.message for finding in result.findings)

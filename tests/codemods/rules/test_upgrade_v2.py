@@ -152,7 +152,7 @@ def test_the_results_run_and_only_the_final_sum_needs_a_tpu(upgraded, tmp_path):
     pieces = [{"place": place, "setup": "", "code": code} for place, code in sources.items()]
     (tmp_path / "pieces.json").write_text(json.dumps(pieces))
     errors = run_program(RUN_BLOCKS, str(tmp_path / "pieces.json"))
-    tpu_only = {each for each in sources if each.startswith("final") and each.endswith(", tpu")}
+    tpu_only = {name for name in sources if name.startswith("final") and name.endswith(", tpu")}
     assert set(errors) == tpu_only, errors
     assert all("CrossReplicaSum" in error for error in errors.values()), errors
 
@@ -177,7 +177,7 @@ def test_both_orders_end_at_the_same_symbols(upgraded, target, order, mode, name
     assert {_object(path) for path in used(result)} == {_object(path) for path in alone}
     if name in CROSS:
         word = "CPUs" if target == "shim" else "needs a TPU"
-        assert [one.symbol for one in findings if word in one.message] == CROSS[name]
+        assert [finding.symbol for finding in findings if word in finding.message] == CROSS[name]
     again, later = migrated(result, target)
     assert again == result
     assert not [finding for finding in later if finding.applied or finding.is_left]

@@ -123,7 +123,9 @@ def test_branch_without_a_current_one_is_renamed_and_reported(test, target):
     source = f"{HEAD}if {test}:\n    {use.format('tf')}\n"
     result = transformed(source, TARGETS[target])
     assert use.format("tfls") in result.source.decode()
-    assert [one.outcome for one in result.findings if one.code == "LS908"] == [Safety.MANUAL]
+    assert [finding.outcome for finding in result.findings if finding.code == "LS908"] == [
+        Safety.MANUAL
+    ]
     again = transform(result.source, TARGETS[target])
     assert again.source == result.source
 
@@ -135,7 +137,7 @@ def test_branch_that_the_newest_tensorflow_takes_is_not_reported(test, target):
     source = f"{HEAD}if {test}:\n    {use}\n"
     result = transformed(source, TARGETS[target])
     assert use not in result.source.decode()
-    assert [one.code for one in result.findings if one.outcome is Safety.MANUAL] == []
+    assert [finding.code for finding in result.findings if finding.outcome is Safety.MANUAL] == []
 
 
 OLD = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
@@ -176,10 +178,14 @@ def test_other_forms_of_guards_are_reported_once(form, target):
         pytest.skip("this Python has no match statement")
     result = transformed(HEAD + FORMS[form] + "\n", TARGETS[target])
     assert OLD not in result.source.decode()
-    assert [one.outcome for one in result.findings if one.code == "LS908"] == [Safety.MANUAL]
+    assert [finding.outcome for finding in result.findings if finding.code == "LS908"] == [
+        Safety.MANUAL
+    ]
     again = transform(result.source, TARGETS[target])
     assert again.source == result.source
-    assert [one.outcome for one in again.findings if one.code == "LS908"] == [Safety.MANUAL]
+    assert [finding.outcome for finding in again.findings if finding.code == "LS908"] == [
+        Safety.MANUAL
+    ]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +208,7 @@ def test_other_forms_of_guards_are_reported_once(form, target):
 )
 def test_what_no_version_decides_is_not_reported(form):
     result = transformed(f"{HEAD}{form}\n", TARGETS["shim"])
-    assert not [one for one in result.findings if one.code == "LS908"]
+    assert not [finding for finding in result.findings if finding.code == "LS908"]
 
 
 @pytest.mark.parametrize("test", ["gpu", "sys.version_info < (3, 8)"])
@@ -210,7 +216,7 @@ def test_branch_of_another_condition_is_rewritten(test):
     source = f"{HEAD}if {test}:\n    {KERAS}.experimental.set_policy('mixed_float16')\n"
     result = transformed(source, Options())
     assert f"    {KERAS}.set_global_policy('mixed_float16')\n" in result.source.decode()
-    assert not [one for one in result.findings if one.code == "LS908"]
+    assert not [finding for finding in result.findings if finding.code == "LS908"]
 
 
 @pytest.mark.parametrize(
@@ -310,7 +316,7 @@ except ImportError:
     first = transformed(source, TARGETS["final, Keras 3"])
     again = transform(first.source, TARGETS["final, Keras 3"])
     for result in (first, again):
-        found = [one.symbol for one in result.findings if one.code == "LS908"]
+        found = [finding.symbol for finding in result.findings if finding.code == "LS908"]
         assert found == ["LossScaleOptimizer"]
 
 
@@ -318,7 +324,7 @@ def test_a_name_that_is_bound_often_is_followed_once():
     rebinds = "    flag = flag or other\n    if flag:\n        opt = tf.foo(opt)\n" * 150
     source = f"{HEAD}def make(opt, flag):\n{rebinds}    return flag and {OLD}(opt)\n"
     result = transformed(source.replace("tf.foo", OLD), TARGETS["shim"])
-    assert not [one for one in result.findings if one.code == "LS908"]
+    assert not [finding for finding in result.findings if finding.code == "LS908"]
 
 
 WRAP = f"opt = {OLD}(opt, 'dynamic')"

@@ -34,7 +34,8 @@ def migrate(command_line, files: Dict[str, str], *options: str) -> Migrated:
     command_line.run(*argv)
     assert after == {name: command_line.path(name).read_text() for name in files}
     findings = [
-        f"{one['path']}:{one['line']} {one['code']} {one['outcome']}" for one in report["findings"]
+        f"{finding['path']}:{finding['line']} {finding['code']} {finding['outcome']}"
+        for finding in report["findings"]
     ]
-    messages = "\n".join(one["message"] for one in report["findings"])
+    messages = "\n".join(finding["message"] for finding in report["findings"])
     return Migrated(after, findings, ran.status, messages)

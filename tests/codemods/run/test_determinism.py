@@ -78,8 +78,8 @@ def tree(tmp_path):
 def outputs(tree, *options: str, seed: str = "0") -> dict:
     """Everything that a run writes."""
     reports = tree.parent / "report"
-    argv = [one.format(reports) for one in OPTIONS]
-    if not any(one.endswith(".py") for one in options):
+    argv = [option.format(reports) for option in OPTIONS]
+    if not any(option.endswith(".py") for option in options):
         options = (*options, ".")
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, "migrate", *argv, *options],

@@ -235,7 +235,7 @@ def test_an_optimizer_of_another_file(case, options, command_line):
     done = migrate(command_line, {"optim.py": OPTIM, **FILES[case]}, *options)
     assert sum("loss_scale()" in text for text in done.sources.values()) == 1
     assert f"{SHIM}.LossScaleOptimizer" in done.sources["optim.py"]
-    assert not [one for one in done.findings if one.endswith("manual")]
+    assert not [finding for finding in done.findings if finding.endswith("manual")]
 
 
 def test_without_a_loss_scale_optimizer_nothing_is_reported(command_line):

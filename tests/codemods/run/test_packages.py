@@ -65,11 +65,13 @@ def test_packages_go_one_way(packages, target):
             kinds = {"experimental" in module for module in modules}
             assert len(roots) <= 1, (seed, group, modules)
             assert group != "keras" or len(kinds) <= 1, (seed, group, modules)
-        left = [one for one in findings if one["path"] in names and not one["applied"]]
+        left = [
+            finding for finding in findings if finding["path"] in names and not finding["applied"]
+        ]
         assert left or not any(map(leftovers, sources)), seed
     again, files_again = migrated(packages, TARGETS[target])
     assert files_again == files
-    assert not any(one["applied"] for one in again)
+    assert not any(finding["applied"] for finding in again)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -229,7 +229,7 @@ def growth_steps(program: Program, mistake: str) -> int:
 def mean_loss(program: Program, mistake: str, w: List[Any], x: Any, labels: Any) -> Any:
     if mistake == "part":
         x, labels = x[: BATCH // 2], labels[: BATCH // 2]
-    losses = program.forward([half(each) for each in w], x, labels)
+    losses = program.forward([half(weight) for weight in w], x, labels)
     if mistake != "half":
         return tf.reduce_mean(losses)
     mine, ignored = tf.split(losses, 2)
@@ -238,13 +238,13 @@ def mean_loss(program: Program, mistake: str, w: List[Any], x: Any, labels: Any)
 
 def changed(program: Program, mistake: str, gradients: List[Any], w: List[Any], scale: Any) -> Any:
     """Returns what the program applies of the unscaled gradients."""
-    gradients = [tf.convert_to_tensor(each) for each in gradients]
+    gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
     if mistake == "twice":
-        gradients = [each / scale for each in gradients]
+        gradients = [gradient / scale for gradient in gradients]
     if mistake == "scaled":
-        gradients = [each * scale for each in gradients]
+        gradients = [gradient * scale for gradient in gradients]
     if mistake == "sum":
-        gradients = [each * 4.0 for each in gradients]
+        gradients = [gradient * 4.0 for gradient in gradients]
     if mistake == "frozen":
         gradients[-2] = gradients[-2] * 0.0
     if program.clip:
@@ -253,7 +253,7 @@ def changed(program: Program, mistake: str, gradients: List[Any], w: List[Any], 
     elif mistake == "clip":
         gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
     if program.decay and mistake != "decay":
-        gradients = [each + program.decay * value for each, value in zip(gradients, w)]
+        gradients = [gradient + program.decay * value for gradient, value in zip(gradients, w)]
     return gradients
 
 
@@ -301,8 +301,8 @@ def in_session(name: str, mistake: str, implementation: str) -> None:
         tf1.set_random_seed(1)
         rate = tf1.placeholder(tf.float32, [])
         x, labels = (
-            tf1.placeholder(tf.as_dtype(each.dtype), each.shape)
-            for each in next(batches(program, mistake))
+            tf1.placeholder(tf.as_dtype(array.dtype), array.shape)
+            for array in next(batches(program, mistake))
         )
         if name == "contrib_gan":
             steps = gan_steps(program, mistake, implementation, x, rate)
@@ -316,14 +316,14 @@ def in_session(name: str, mistake: str, implementation: str) -> None:
                 gradients = gradients_of_parts(program, mistake, optimizer, w, x, labels)
             else:
                 loss = mean_loss(program, mistake, w, x, labels)
-                gradients = [each for each, _ in optimizer.compute_gradients(loss, w)]
+                gradients = [gradient for gradient, _ in optimizer.compute_gradients(loss, w)]
             gradients = changed(program, mistake, gradients, w, scale())
             steps = [optimizer.apply_gradients(zip(gradients, w))]
-        trained = {each.name for each in tf1.trainable_variables()}
+        trained = {variable.name for variable in tf1.trainable_variables()}
         slots = [
-            each
-            for each in tf1.global_variables()
-            if any(each.name.startswith(name[:-2] + "/") for name in trained)
+            variable
+            for variable in tf1.global_variables()
+            if any(variable.name.startswith(name[:-2] + "/") for name in trained)
         ]
         reset = tf1.variables_initializer(slots)
         with tf1.Session() as session:
@@ -342,12 +342,12 @@ def gradients_of_parts(
     """The mean of the gradients of four parts of the batch."""
     parts = []
     for images, digits in zip(tf.split(x, 4), tf.split(labels, 4)):
-        losses = program.forward([half(each) for each in w], images, digits)
+        losses = program.forward([half(weight) for weight in w], images, digits)
         loss = tf.reduce_mean(losses)
-        parts.append([each for each, _ in optimizer.compute_gradients(loss, w)])
+        parts.append([gradient for gradient, _ in optimizer.compute_gradients(loss, w)])
     if mistake in ("half", "part"):
         parts = parts[:2]
-    return [tf.add_n(list(each)) / float(len(parts)) for each in zip(*parts)]
+    return [tf.add_n(list(gradients)) / float(len(parts)) for gradients in zip(*parts)]
 
 
 def gan_steps(program: Program, mistake: str, implementation: str, real: Any, rate: Any) -> Any:
@@ -364,7 +364,7 @@ def gan_steps(program: Program, mistake: str, implementation: str, real: Any, ra
         ]
 
     def network(w: List[Any], x: Any) -> Any:
-        return two_layers([half(each) for each in w], x)
+        return two_layers([half(weight) for weight in w], x)
 
     maker = variables("maker", [(64, 16), (16,), (16, 64), (64,)])
     critic = variables("critic", [(64, 16), (16,), (16, 1), (1,)])
@@ -382,7 +382,7 @@ def gan_steps(program: Program, mistake: str, implementation: str, real: Any, ra
     for w, loss, which in ((maker, makers, "none"), (critic, critics, mistake)):
         own_rate = rate / 1.1 if which == "none" and mistake == "rate" else rate
         optimizer, scale = session_optimizer(program, which, own_rate, implementation)
-        gradients = [each for each, _ in optimizer.compute_gradients(loss, w)]
+        gradients = [gradient for gradient, _ in optimizer.compute_gradients(loss, w)]
         gradients = changed(program, which, gradients, w, scale())
         steps.append(optimizer.apply_gradients(zip(gradients, w)))
     return steps
@@ -435,14 +435,14 @@ def in_loop(name: str, mistake: str, implementation: str) -> None:
     program = PROGRAMS[name]
     tf.keras.backend.clear_session()
     make = tf.keras.Variable if KERAS_3 else tf.Variable
-    variables = [make(each, name="w") for each in initial_weights(program.shapes, mistake)]
+    variables = [make(value, name="w") for value in initial_weights(program.shapes, mistake)]
     optimizer = keras_optimizer(program, mistake, implementation)
     if KERAS_3:
         optimizer.build(variables)
 
     @tf.function
     def step(x: Any, labels: Any) -> None:
-        w = [tf.convert_to_tensor(each) for each in variables]
+        w = [tf.convert_to_tensor(variable) for variable in variables]
         with tf.GradientTape() as tape:
             tape.watch(w)
             loss = mean_loss(program, mistake, w, x, labels)
@@ -451,9 +451,9 @@ def in_loop(name: str, mistake: str, implementation: str) -> None:
         if KERAS_3:
             # It unscales in `apply`, so that clipping and decay must happen with the scale.
             scale = scale_of(optimizer)
-            gradients = [tf.convert_to_tensor(each) / scale for each in gradients]
+            gradients = [tf.convert_to_tensor(gradient) / scale for gradient in gradients]
             gradients = changed(program, mistake, gradients, w, scale)
-            optimizer.apply([each * scale for each in gradients], variables)
+            optimizer.apply([gradient * scale for gradient in gradients], variables)
         else:
             gradients = optimizer.get_unscaled_gradients(gradients)
             gradients = changed(program, mistake, gradients, w, scale_of(optimizer))
@@ -465,9 +465,9 @@ def in_loop(name: str, mistake: str, implementation: str) -> None:
         if mistake == "restart" and number == RESTART:
             inner = getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
             slots = inner.variables() if callable(inner.variables) else inner.variables
-            for each in slots:
-                if len(each.shape):
-                    each.assign(np.zeros(each.shape, np.float32))
+            for slot in slots:
+                if len(slot.shape):
+                    slot.assign(np.zeros(slot.shape, np.float32))
         step(tf.constant(x), tf.constant(labels))
 
 
@@ -510,7 +510,7 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
     x = layers.Dense(10, dtype=policy)(x)
     model = tf.keras.Model(inputs, layers.Activation("linear", dtype="float32")(x))
     built = model.get_weights()
-    drawn = initial_weights([each.shape for each in built], mistake)
+    drawn = initial_weights([weight.shape for weight in built], mistake)
     model.set_weights([b if b.ndim == 1 else d for b, d in zip(built, drawn)])
     optimizer = keras_optimizer(program, mistake, implementation)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(

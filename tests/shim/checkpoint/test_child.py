@@ -116,7 +116,8 @@ LIMITS = {
 
 
 @pytest.mark.parametrize(
-    ("library", "limit"), [*(("h5py", each) for each in sorted(LIMITS)), ("tensorflow", "memory")]
+    ("library", "limit"),
+    [*(("h5py", kind_of_limit) for kind_of_limit in sorted(LIMITS)), ("tensorflow", "memory")],
 )
 def test_the_child_has_limits(library, limit, monkeypatch, refused):
     """The real child, made to read in a way that does not end.

@@ -137,7 +137,7 @@ def test_tensors_of_all_kinds_pass_unchanged(tmp_path, checkpoint):
     prefix = str(tmp_path / "old")
     recorded_files.save_tensors(prefix, dict(values, **CONTRIB_STATE))
     assert checkpoint("convert", prefix, tmp_path / "new", "--to", "v1")[0] == 0
-    old, new = (recorded_files.tensors(tmp_path / each) for each in ("old", "new"))
+    old, new = (recorded_files.tensors(tmp_path / version) for version in ("old", "new"))
     for name in values:
         assert new[name].dtype == old[name].dtype
         np.testing.assert_array_equal(new[name], old[name])

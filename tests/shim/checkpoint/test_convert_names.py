@@ -26,8 +26,8 @@ LOSS_SCALE = ("current_loss_scale", "loss_scale", "good_steps", "bad_steps")
 
 def restore_and_go_on(session, path, wrap, inner, expected, states, resource):
     step, factor, compared = support.recorded_program(wrap(inner), inner, resource)
-    by_name = {each.op.name: each for each in tf1.global_variables()}
-    loss_scale = [by_name[each] for each in LOSS_SCALE if each in by_name]
+    by_name = {variable.op.name: variable for variable in tf1.global_variables()}
+    loss_scale = [by_name[name] for name in LOSS_SCALE if name in by_name]
     session.run(tf1.global_variables_initializer())
     tf1.train.Saver().restore(session, path)  # fails where a name or a type differs
     check(session, compared, expected["state_at_save"])

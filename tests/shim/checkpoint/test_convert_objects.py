@@ -13,8 +13,8 @@ from test_recorded_checkpoints import OPTIMIZERS, STATE, Training
 from tf_lossscale._checkpoint import plans, tensorflow_files
 from tf_lossscale._checkpoint.locate import CheckpointError
 
-ORIGINALS = [each for each in recorded.originals() if each.kind.name == "legacy"]
-OURS = [each for each in recorded.ours() if each.kind.name == "legacy"]
+ORIGINALS = [subject for subject in recorded.originals() if subject.kind.name == "legacy"]
+OURS = [subject for subject in recorded.ours() if subject.kind.name == "legacy"]
 later_layout = pytest.mark.skipif(
     recorded.TF < (2, 3), reason="Keras before TensorFlow 2.3 has the old layout itself"
 )

@@ -111,7 +111,7 @@ def test_changed_contents_with_right_checksums(write, to, size, tmp_path, checkp
 
 def entry(**values):
     fields = dict({"dtype": 1, "shape": (), "shard": 0, "offset": 0, "size": 4}, **values)
-    shape = tables.message(*((2, tables.message((1, each))) for each in fields["shape"]))
+    shape = tables.message(*((2, tables.message((1, size))) for size in fields["shape"]))
     zeros = bytes(min(fields["size"], 8))
     checksum = tables.checksum(zeros).to_bytes(4, "little")
     numbers = [(3, fields["shard"]), (4, fields["offset"]), (5, fields["size"])]

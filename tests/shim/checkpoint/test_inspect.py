@@ -44,7 +44,9 @@ def folder_of(path):
     return path
 
 
-FILES = [path for each in recorded_files.folders("*/*/*") for path in recorded_files.files(each)]
+FILES = [
+    path for folder in recorded_files.folders("*/*/*") for path in recorded_files.files(folder)
+]
 SAVED_MODELS = recorded_files.folders("*/*/model_*_savedmodel")
 
 
@@ -52,7 +54,7 @@ SAVED_MODELS = recorded_files.folders("*/*/model_*_savedmodel")
 def test_files_of_the_real_classes(path, checkpoint):
     status, out, err = checkpoint("inspect", path, "--json")
     report = json.loads(out)
-    if any(each in path for each in WITHOUT_STATE):
+    if any(part in path for part in WITHOUT_STATE):
         assert (status, report["states"]) == (1, [])
         return
     assert status == 0, err
@@ -61,13 +63,13 @@ def test_files_of_the_real_classes(path, checkpoint):
     assert state["restored_by"][0].startswith("tf_lossscale.")
     expected = recorded_files.facts(folder_of(path))["state_at_save"]
     expected = recorded_files.same_names(expected)
-    got = {each["role"].replace(" ", "_"): each["value"] for each in state["variables"]}
+    got = {variable["role"].replace(" ", "_"): variable["value"] for variable in state["variables"]}
     wanted = {key: expected[key] for key in ("loss_scale", "good_steps", "bad_steps") if key in got}
     assert got == wanted
     assert set(got) == {"loss_scale", "good_steps"} | (
         {"bad_steps"} if state["family"] == "contrib" else set()
     )
-    dtypes = {each["role"]: each["dtype"] for each in state["variables"]}
+    dtypes = {variable["role"]: variable["dtype"] for variable in state["variables"]}
     counters = "int32" if state["family"] == "contrib" else "int64"
     assert dtypes.pop("loss scale") == "float32"
     assert set(dtypes.values()) == {counters}
@@ -143,7 +145,7 @@ def test_files_of_our_keras_3_class(name, tmp_path, checkpoint):
     assert status == 0, out + err
     (state,) = json.loads(out)["states"]
     assert state["family"] == "keras3"
-    assert [each["value"] for each in state["variables"]] == [64.0, 5]
+    assert [variable["value"] for variable in state["variables"]] == [64.0, 5]
 
 
 def test_the_text_names_value_type_writer_and_reader(checkpoint):

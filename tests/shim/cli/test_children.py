@@ -91,8 +91,8 @@ def other_pythons() -> List[str]:
 
 
 def test_other_versions_of_python_are_left_as_they_were() -> None:
-    for each in other_pythons():
-        assert below_run(each, "-c", SHOW) == output([each, "-c", SHOW]), each
+    for python in other_pythons():
+        assert below_run(python, "-c", SHOW) == output([python, "-c", SHOW]), python
 
 
 def test_python_2_can_read_the_module() -> None:
@@ -109,7 +109,7 @@ def test_python_2_can_read_the_module() -> None:
         if isinstance(node, ast.FunctionDef):
             arguments = node.args.args + node.args.kwonlyargs
             assert node.returns is None, node.name
-            assert not [each for each in arguments if each.annotation], node.name
+            assert not [argument for argument in arguments if argument.annotation], node.name
             assert not node.args.kwonlyargs, node.name
 
 
@@ -126,8 +126,8 @@ def test_a_child_of_the_same_environment_has_the_names_and_an_unchanged_path() -
 def test_the_sitecustomize_of_the_user_runs(tmp_path: Any, other_environment: str) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.was_here = __file__\n")
     code = "import sitecustomize, sys; print(sys.was_here, sitecustomize.__file__)"
-    for each in (sys.executable, other_environment):
-        said = below_run(each, "-c", code, PYTHONPATH=str(tmp_path)).split()
+    for python in (sys.executable, other_environment):
+        said = below_run(python, "-c", code, PYTHONPATH=str(tmp_path)).split()
         assert said == [str(tmp_path / "sitecustomize.py")] * 2
 
 

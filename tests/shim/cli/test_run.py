@@ -139,9 +139,9 @@ def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any) -> 
     ours = run(["tf_lossscale"], "script.py", cwd=str(tmp_path))
     assert ours.returncode == theirs.returncode
     assert ours.returncode in (1, -signal.SIGINT)  # Python 3.7 exits with 1
-    for each in (theirs, ours):
-        assert each.stderr.rstrip().endswith("KeyboardInterrupt")
-        assert each.stderr.count("  File ") == 1
+    for done in (theirs, ours):
+        assert done.stderr.rstrip().endswith("KeyboardInterrupt")
+        assert done.stderr.count("  File ") == 1
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])

@@ -41,17 +41,17 @@ def tensors(values, dtype):
 
 def eager(build):
     with support.eager():
-        return [each.numpy() for each in build()]
+        return [flag.numpy() for flag in build()]
 
 
 def function(build):
     with support.eager():
-        return [each.numpy() for each in tf.function(build)()]
+        return [flag.numpy() for flag in tf.function(build)()]
 
 
 def compiled(build):
     with support.eager():
-        return [each.numpy() for each in tf.function(build, jit_compile=True)()]
+        return [flag.numpy() for flag in tf.function(build, jit_compile=True)()]
 
 
 def in_session(build):
@@ -70,7 +70,7 @@ def test_every_dtype_and_mode(mode, dtype, has_gpu, monkeypatch):
         monkeypatch.setattr(tf.config.experimental, "list_physical_devices", lambda kind: [kind])
     table = cases(dtype)
     got = mode(lambda: [finite.all_finite(tensors(values, dtype)) for values, _ in table])
-    assert [bool(each) for each in got] == [finite for _, finite in table]
+    assert [bool(flag) for flag in got] == [finite for _, finite in table]
 
 
 @pytest.mark.parametrize("mode", MODES)

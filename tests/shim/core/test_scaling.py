@@ -37,14 +37,14 @@ def test_scaled_gradients_are_freed_one_by_one(unscale, operation, monkeypatch):
     calculate, alive_at_each = getattr(tf.raw_ops, operation), []
 
     def counting(**kwargs):
-        alive_at_each.append(sum(one() is not None for one in references))
+        alive_at_each.append(sum(reference() is not None for reference in references))
         return calculate(**kwargs)
 
     monkeypatch.setattr(tf.raw_ops, operation, counting)
     with support.eager():
-        gradients = [tf.fill([4], float(each)) for each in range(6)]
-        references = [weakref.ref(each) for each in gradients]
+        gradients = [tf.fill([4], float(number)) for number in range(6)]
+        references = [weakref.ref(gradient) for gradient in gradients]
         unscaled = unscale(gradients, 2.0)
         assert gradients == []
         assert alive_at_each == [6, 5, 4, 3, 2, 1]
-        assert [one.numpy()[0] for one in unscaled] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+        assert [gradient.numpy()[0] for gradient in unscaled] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]

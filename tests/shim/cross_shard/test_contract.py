@@ -43,7 +43,7 @@ def test_signatures_are_equal(name):
     def parameters(api):
         function = getattr(api.CrossShardOptimizer, name, None) or getattr(api, name)
         parameters = inspect.signature(function).parameters.values()
-        return [(each.name, each.kind, each.default) for each in parameters]
+        return [(parameter.name, parameter.kind, parameter.default) for parameter in parameters]
 
     assert parameters(OURS) == parameters(ORIGINAL)
 
@@ -58,7 +58,10 @@ REFUSED = [
     *(
         (lambda api, args=args: api.CrossShardOptimizer(*args), ValueError, r"(?i)reduction")
         for args in (
-            *((momentum(), each) for each in ("mean", "weighted_sum_by_nonzero_weights", 3, None)),
+            *(
+                (momentum(), unknown)
+                for unknown in ("mean", "weighted_sum_by_nonzero_weights", 3, None)
+            ),
             (None, "mean"),  # it is checked before the optimizer
         )
     ),

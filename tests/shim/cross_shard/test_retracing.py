@@ -5,7 +5,9 @@ import pytest
 import support
 from processes import LONG, start_workers, wait_for_workers
 
-RETRACING, MISMATCH = (f"cross_shard/programs/{each}.py" for each in ("retracing", "mismatch"))
+RETRACING, MISMATCH = (
+    f"cross_shard/programs/{program}.py" for program in ("retracing", "mismatch")
+)
 TIMEOUT = 540  # for machines under load: it takes a tenth of this
 # TensorFlow 1.15 cannot make variables of 16 bits under the strategy.
 HALF = not support.IS_TF1
@@ -34,14 +36,14 @@ def cases():
         found += [
             f"{what}:{name}:function" for what in ("contrib", "v1", "keras") for name in names
         ]
-    return [each for each in found if HALF or not each.startswith(("half", "mixed"))]
+    return [case for case in found if HALF or not case.startswith(("half", "mixed"))]
 
 
 def expected(case, workers, index):
     """The weights after each step, or the sums."""
     what, optimizer, _ = case.split(":")
     members = {index, (index + 2) % 4} if what == "subgroups" else range(workers)
-    totals = [sum(each + 1.0 for each in members) * (step + 1) for step in range(STEPS)]
+    totals = [sum(member + 1.0 for member in members) * (step + 1) for step in range(STEPS)]
     if what == "sums":
         return [[t, 2 * t, 2 * workers * t, 2 * t, t, t, t] for t in totals]
     history, weight, velocity = [], 0.0, 0.0

@@ -19,7 +19,7 @@ def check_sums(results):
 
 def check_training(results):
     first = results[0]["trained"]
-    assert all(each["trained"] == first for each in results)
+    assert all(result["trained"] == first for result in results)
     assert len(first) == STEPS
     assert first[0] != [1.0, 1.0]
     assert first[1] == first[0]  # the overflow on the last worker

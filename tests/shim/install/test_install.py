@@ -25,7 +25,7 @@ def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
     run = run_alone if when == "before" else run_program
     states = run(PATHS, when, "keep")
     originals = without_kept(states, "before" if "before" in states else "after")
-    assert "ours" not in {each for pair in originals.values() for each in pair}
+    assert "ours" not in {state for pair in originals.values() for state in pair}
     assert len(originals) > 20
     for path, (attribute, imported) in without_kept(states, "during").items():
         assert attribute in expected(originals[path][0]), path
@@ -46,7 +46,7 @@ def test_replace_installs_ours_over_everything_and_uninstall_restores_it():
         if path not in states["not_a_module"]:
             assert imported in ("ours", "both"), path
     assert without_kept(states, "after") == without_kept(states, "before")
-    assert "original" in {each for pair in states["before"].values() for each in pair}
+    assert "original" in {state for pair in states["before"].values() for state in pair}
     check_imports(states)
 
 

@@ -101,10 +101,10 @@ class Subject(NamedTuple):
             if not optimizer.built:
                 optimizer.build(variables)
             scale = tf.convert_to_tensor(optimizer.dynamic_scale)
-            optimizer.apply([each * scale for each in gradients], variables)
+            optimizer.apply([gradient * scale for gradient in gradients], variables)
             return
         scale = self.scale_and_counter(optimizer)[0]
-        scaled = [None if each is None else each * scale for each in gradients]
+        scaled = [None if gradient is None else gradient * scale for gradient in gradients]
         unscaled = optimizer.get_unscaled_gradients(scaled)
         optimizer.apply_gradients(list(zip(unscaled, variables)))
 
@@ -120,7 +120,7 @@ class Subject(NamedTuple):
         Returns the loss, which `loss_of` makes of what a tape watches of the variables.
         """
         as_keras_3 = (style or self.api) == "keras3"
-        sources = [gradient_source(each) for each in variables]
+        sources = [gradient_source(variable) for variable in variables]
         with tf.GradientTape() as tape:
             loss = loss_of(sources)
             scaled = (optimizer.scale_loss if as_keras_3 else optimizer.get_scaled_loss)(loss)
@@ -179,7 +179,7 @@ def ours() -> List[Subject]:
 
 def with_own_step() -> List[Subject]:
     """Ours, without the experimental class where it shares the step of the final one."""
-    return [each for each in ours() if each.api == "final" or TF < (2, 4)]
+    return [subject for subject in ours() if subject.api == "final" or TF < (2, 4)]
 
 
 def originals() -> List[Subject]:
@@ -200,7 +200,7 @@ def originals() -> List[Subject]:
 
 def experimental() -> List[Subject]:
     """The experimental class of the installed Keras, if it has one, and ours, over every kind."""
-    return [each for each in originals() + ours() if each.api == "experimental"]
+    return [subject for subject in originals() + ours() if subject.api == "experimental"]
 
 
 def with_loss_scales(subjects: List[Subject]) -> List[Any]:
@@ -248,9 +248,9 @@ def below_100(scales: Any, seen: Optional[List[Any]] = None) -> Any:
         def update(self, grads: Any) -> Any:
             local = tf.distribute.get_strategy().experimental_local_results
             if seen is not None:
-                seen.append([len(local(each)) for each in grads])
-            parts = [each for gradient in grads for each in local(gradient)]
-            largest = [tf.reduce_max(tf.abs(each)) for each in parts]
+                seen.append([len(local(gradient)) for gradient in grads])
+            parts = [part for gradient in grads for part in local(gradient)]
+            largest = [tf.reduce_max(tf.abs(part)) for part in parts]
             with tf.control_dependencies(largest):  # which were unscaled with the old scale
                 update = self._scale.assign(self._scale + 1.0)
             return update, tf.reduce_max(tf.stack(largest)) < 100.0

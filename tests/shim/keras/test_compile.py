@@ -14,7 +14,7 @@ import tensorflow as tf
 from small_model import set_policy
 
 SUBJECTS = recorded.ours()
-FINAL = [each for each in SUBJECTS if each.api == "final"]
+FINAL = [subject for subject in SUBJECTS if subject.api == "final"]
 
 X = np.array([[0.5], [1.0], [0.25], [-0.5]], "float32")
 Y = np.array([[1.0], [0.5], [1.0], [0.25]], "float32")

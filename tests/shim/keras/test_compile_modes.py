@@ -11,8 +11,8 @@ import pytest
 import recorded
 
 PROGRAM = "keras/programs/compile_modes.py"
-KINDS: List[str] = [each.name for each in recorded.kinds() if each.name != "keras3"]
-ORIGINALS = [each for each in recorded.originals() if each.kind.name in KINDS]
+KINDS: List[str] = [kind.name for kind in recorded.kinds() if kind.name != "keras3"]
+ORIGINALS = [subject for subject in recorded.originals() if subject.kind.name in KINDS]
 MODES = ("eager", "run_eagerly", "graph", "v1")
 
 pytestmark = pytest.mark.skipif(not KINDS, reason="Keras 3 has one mode only")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not KINDS, reason="Keras 3 has one mode only")
 @pytest.fixture(scope="module", params=MODES)
 def results(request: Any) -> Dict[str, Any]:
     # The originals first: once our class is used, Keras makes our class from files.
-    subjects = [str(each) for each in ORIGINALS]
+    subjects = [str(subject) for subject in ORIGINALS]
     subjects += [f"ours-{api}-{kind}" for api in ("final", "experimental") for kind in KINDS]
     found = processes.run_program(PROGRAM, request.param, *subjects, timeout=600, keras=True)
     return {"mode": request.param, **found}
@@ -60,12 +60,12 @@ def test_it_trains_as_the_original(original: Any, results: Dict[str, Any]) -> No
 def test_the_experimental_class_trains_as_the_final_one(kind: str, results: Dict[str, Any]) -> None:
     final, experimental = results[f"ours-final-{kind}"], results[f"ours-experimental-{kind}"]
     assert experimental == final
-    trained = [each for each in final.values() if not isinstance(each, str)]
+    trained = [outcome for outcome in final.values() if not isinstance(outcome, str)]
     # Without eager execution, but with the behavior of TensorFlow 2, Keras refuses newer ones.
     assert bool(trained) is not (kind == "new" and results["mode"] == "graph")
     converted = kind == "new" and results["mode"] == "v1"
-    for each in trained:
-        assert each["is of the class"]
-        assert each["is the one given"] is not converted
+    for variable in trained:
+        assert variable["is of the class"]
+        assert variable["is the one given"] is not converted
         # Eight steps: two that overflow, and three times two finite ones.
-        assert each["scale, iterations"] == [256.0, 8.0]
+        assert variable["scale, iterations"] == [256.0, 8.0]

@@ -8,7 +8,7 @@ import recorded
 
 import tf_lossscale as tfls
 
-NEW = [each for each in recorded.kinds() if each.name == "new"]
+NEW = [kind for kind in recorded.kinds() if kind.name == "new"]
 new = pytest.mark.parametrize("kind", NEW, ids=lambda kind: kind.name)
 MIXED_PRECISION = tfls.keras.mixed_precision
 # The original fails on TensorFlow 2.11.

@@ -7,9 +7,9 @@ import recorded
 import tensorflow as tf
 
 EVERY = recorded.experimental()
-OURS = [each for each in EVERY if each.who == "ours"]
+OURS = [subject for subject in EVERY if subject.who == "ours"]
 # The class was rewritten for 2.4; ours is the later one everywhere.
-LATER = [each for each in EVERY if each.who == "ours" or recorded.TF >= (2, 4)]
+LATER = [subject for subject in EVERY if subject.who == "ours" or recorded.TF >= (2, 4)]
 
 every = pytest.mark.parametrize("subject", EVERY, ids=str)
 later = pytest.mark.parametrize("subject", LATER, ids=str)

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 import tf_lossscale as tfls
 
-EVERY = [each for each in recorded.originals() + recorded.ours() if each.api == "final"]
-OURS = [each for each in EVERY if each.who == "ours"]
+EVERY = [subject for subject in recorded.originals() + recorded.ours() if subject.api == "final"]
+OURS = [subject for subject in EVERY if subject.who == "ours"]
 MENDED_BELOW_2_6 = recorded.TF < (2, 6)  # the errors for wrapping twice came with 2.6
 
 every = pytest.mark.parametrize("subject", EVERY, ids=str)
@@ -261,7 +261,9 @@ def test_weights(subject: Any) -> None:
     assert int(optimizer.iterations.numpy()) == int(inner.iterations.numpy()) == 1
     assert optimizer.iterations.dtype == inner.iterations.dtype
     listed = recorded.variables_of(optimizer)
-    assert {id(each) for each in recorded.variables_of(inner)} <= {id(each) for each in listed}
+    assert {id(variable) for variable in recorded.variables_of(inner)} <= {
+        id(variable) for variable in listed
+    }
     if subject.kind.name == "new":
         return  # these optimizers have no weights in the old sense
     values = optimizer.get_weights()
@@ -274,8 +276,8 @@ def test_weights(subject: Any) -> None:
     assert all(not np.any(value) for value in optimizer.get_weights())
 
 
-AVERAGING = [each for each in EVERY if each.kind.name != "legacy"] + [
-    each for each in recorded.originals() if each.api == "keras3"
+AVERAGING = [subject for subject in EVERY if subject.kind.name != "legacy"] + [
+    subject for subject in recorded.originals() if subject.api == "keras3"
 ]
 
 
@@ -303,8 +305,8 @@ def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
     other = recorded.make_variable(subject.kind, 4.0, "v")
     for _ in range(2):
         bare.apply_gradients([(tf.constant(2.0), other)])
-    for each, averaged in ((bare, other), (optimizer, variable)):
-        each.finalize_variable_values([averaged])
+    for owner, averaged in ((bare, other), (optimizer, variable)):
+        owner.finalize_variable_values([averaged])
     assert float(variable.numpy()) == float(other.numpy()) != 0.0
 
 
@@ -404,7 +406,7 @@ def test_from_loss_scale(subject: Any) -> None:
     assert isinstance(optimizer, tfls.keras.mixed_precision.LossScaleOptimizer)
 
 
-PRIVATE = [each for each in recorded.ours() + recorded.originals() if each.api != "keras3"]
+PRIVATE = [subject for subject in recorded.ours() + recorded.originals() if subject.api != "keras3"]
 
 
 @pytest.mark.parametrize("subject", PRIVATE, ids=str)
@@ -434,12 +436,14 @@ def test_private_attributes_that_programs_read(subject: Any) -> None:
         assert float(fixed) == 8.0
 
 
-@pytest.mark.parametrize("subject", [each for each in OURS if each.kind.name == "keras3"], ids=str)
+@pytest.mark.parametrize(
+    "subject", [subject for subject in OURS if subject.kind.name == "keras3"], ids=str
+)
 def test_a_backend_other_than_tensorflow_is_refused(subject: Any, monkeypatch: Any) -> None:
     """Only Keras 3 has others."""
     inner = subject.inner("SGD", learning_rate=0.5)
     assert subject.cls(inner).inner_optimizer is inner
     monkeypatch.setattr(subject.kind.keras.config, "backend", lambda: "jax")
-    for each in (subject, subject._replace(api="experimental")):
+    for api in (subject, subject._replace(api="experimental")):
         with pytest.raises(RuntimeError, match="Keras runs on jax: set the environment variable"):
-            each.dynamic(subject.inner("SGD", learning_rate=0.5))
+            api.dynamic(subject.inner("SGD", learning_rate=0.5))

@@ -31,4 +31,4 @@ def test_every_keras_reads_ours(how: str) -> None:
         # The package has the loader that it has without us.
         assert found["loader"] in ("NoneType", "SourceFileLoader"), (name, found)
     if len(result) > 1:
-        assert not all(each["loaded"] for each in result.values()), "one comes after ours"
+        assert not all(outcome["loaded"] for outcome in result.values()), "one comes after ours"

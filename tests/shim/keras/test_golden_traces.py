@@ -33,9 +33,9 @@ def cases(subject: recorded.Subject, mode: str) -> List[Case]:
     found = recorded.load("golden", FILES[api])["cases"]
     if api == "experimental" and mode != "eager":
         other = recorded.load("golden", EXP_FUNCTION)["cases"]
-        names = {each["name"] for each in other}
-        found = [each for each in found if each["name"] not in names] + other
-    return [each for each in found if not excepted(subject, each)]
+        names = {trace["name"] for trace in other}
+        found = [trace for trace in found if trace["name"] not in names] + other
+    return [trace for trace in found if not excepted(subject, trace)]
 
 
 def excepted(subject: recorded.Subject, case: Case) -> bool:

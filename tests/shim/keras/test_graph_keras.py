@@ -12,7 +12,7 @@ import recorded
 
 PROGRAM = "keras/programs/graph_keras.py"
 
-KINDS: List[str] = [each.name for each in recorded.kinds() if each.name != "keras3"]
+KINDS: List[str] = [kind.name for kind in recorded.kinds() if kind.name != "keras3"]
 TWO_CLASSES = recorded.TF >= (2, 11) and bool(KINDS)
 
 pytestmark = pytest.mark.skipif(not TWO_CLASSES, reason="Keras has one such class, or Keras 3")
@@ -33,8 +33,8 @@ def test_it_trains_as_the_original(kind: str, results: Dict[str, Any]) -> None:
     for what, their in theirs.items():
         own = ours[what]
         if kind == "new" and what == "fit":  # Keras wants a legacy optimizer there
-            for each in (own, their):
-                assert each.startswith('ValueError: "optimizer" must be an instance of'), each
+            for error in (own, their):
+                assert error.startswith('ValueError: "optimizer" must be an instance of'), error
             continue
         if isinstance(their, str):
             # On 2.11 the original over a new-style optimizer fails in both; ours is converted.

@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
 def pairs_with_gradient(calls: Calls) -> Calls:
     old, new = (f"apply_gradients(grads_and_vars[{count}]" for count in (2, 1))
-    return {who: [each.replace(old, new) for each in made] for who, made in calls.items()}
+    return {who: [call.replace(old, new) for call in made] for who, made in calls.items()}
 
 
 def without(*starts: str) -> Callable[[Calls], Calls]:
@@ -50,7 +50,7 @@ def without(*starts: str) -> Callable[[Calls], Calls]:
 
     def rewrite(calls: Calls) -> Calls:
         kept = {
-            who: [each for each in made if not each.startswith(starts)]
+            who: [call for call in made if not call.startswith(starts)]
             for who, made in calls.items()
         }
         return {who: made for who, made in kept.items() if made}
@@ -192,10 +192,10 @@ REFUSALS: List[Refusal] = [
 def pairs() -> List[Tuple[str, str]]:
     """The original and our class, for each kind of inner optimizer."""
     found = []
-    for each in recorded.originals():
-        if each.api == "experimental" and recorded.TF >= (2, 4):
+    for subject in recorded.originals():
+        if subject.api == "experimental" and recorded.TF >= (2, 4):
             continue  # the same steps as the final one
-        found.append((str(each), str(each.counterpart())))
+        found.append((str(subject), str(subject.counterpart())))
     return found
 
 
@@ -204,13 +204,13 @@ PAIRS = pairs()
 
 @pytest.fixture(scope="module")
 def logs() -> Dict[str, Any]:
-    subjects = [each for pair in PAIRS for each in pair]
+    subjects = [subject for pair in PAIRS for subject in pair]
     return processes.run_program("keras/programs/hooks.py", *subjects, timeout=1500, keras=True)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any) -> None:
-    original, ours = (logs[each] for each in pair)
+    original, ours = (logs[subject] for subject in pair)
     assert set(original) == set(ours)
     works = {step: calls for step, calls in original.items() if "raises" not in calls}
     for step, calls in works.items():
@@ -227,8 +227,8 @@ def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any) -> None:
     """Steps that the original cannot take are in `REFUSALS`, and each row of it is needed."""
-    original, ours = (logs[each] for each in pair)
-    rows = [each for each in REFUSALS if each.subjects(pair[0])]
+    original, ours = (logs[subject] for subject in pair)
+    rows = [refusal for refusal in REFUSALS if refusal.subjects(pair[0])]
     expected = {step: row for row in rows for step in original if row.steps(step)}
     raising = {step for step, calls in original.items() if "raises" in calls}
     assert raising == set(expected), {step: original[step] for step in raising ^ set(expected)}
@@ -260,8 +260,8 @@ def hooked(kind: Any, change: Callable[[Any], Any], where: str, **options: Any) 
     def changed(gradients: Any) -> Any:
         """Gradients, or pairs with their variables."""
         return [
-            (change(each[0]), each[1]) if isinstance(each, tuple) else change(each)
-            for each in gradients
+            (change(gradient[0]), gradient[1]) if isinstance(gradient, tuple) else change(gradient)
+            for gradient in gradients
         ]
 
     if where in ARGUMENTS:

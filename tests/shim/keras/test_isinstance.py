@@ -55,8 +55,8 @@ def test_objects_and_classes(kind: Any) -> None:
     }
     assert (final is None) is below_2_4
     for name, value in made.items():
-        found = {each for each, cls in classes.items() if cls and isinstance(value, cls)}
-        assert found == {each for each in expected[name] if classes[each]}, name
+        found = {path for path, cls in classes.items() if cls and isinstance(value, cls)}
+        assert found == {path for path in expected[name] if classes[path]}, name
     assert issubclass(EXPERIMENTAL, FINAL)
     assert not issubclass(FINAL, EXPERIMENTAL)
     # The class over one kind is made once.
@@ -86,7 +86,7 @@ def test_a_class_test_adds_nothing_to_an_installed_class(kind: Any) -> None:
 )
 def test_the_public_class_shows_what_it_has(cls: Any, arguments: str) -> None:
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-    found = [each.replace(annotation=each.empty) for each in parameters]
+    found = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
     assert ", ".join(map(str, found)) == arguments
     assert issubclass(cls, tf.keras.optimizers.Optimizer)
     assert cls.__module__.startswith("tf_lossscale.")
@@ -103,7 +103,11 @@ PUBLIC = METHODS | STATE | SETTINGS
 @kinds
 def test_methods_of_the_installed_class_are_ours_with_its_signatures(kind: Any) -> None:
     def names(function: Any) -> Any:
-        return [each for each in inspect.signature(function).parameters if each != "kwargs"]
+        return [
+            parameter
+            for parameter in inspect.signature(function).parameters
+            if parameter != "kwargs"
+        ]
 
     for optimizer in (FINAL(sgd(kind)), EXPERIMENTAL(sgd(kind), 8)):
         assert set(dir(optimizer)) >= PUBLIC
@@ -111,7 +115,7 @@ def test_methods_of_the_installed_class_are_ours_with_its_signatures(kind: Any) 
         if original is None or kind.name == "keras3":
             continue
         for name in METHODS:
-            mine, theirs = (names(getattr(each, name)) for each in (type(optimizer), original))
+            mine, theirs = (names(getattr(owner, name)) for owner in (type(optimizer), original))
             assert mine[: len(theirs)] == theirs or set(theirs) <= set(mine), name
 
 

@@ -142,7 +142,7 @@ OPTIONS = [
     ("Adadelta", {}),
     ("Ftrl", {}),
 ]
-PROGRAMS = [Program(kind, *each) for kind in ("legacy", "new") for each in OPTIONS]
+PROGRAMS = [Program(kind, *option) for kind in ("legacy", "new") for option in OPTIONS]
 PROGRAMS += [Program("new", "Nadam", {}), Program("new", "AdamW", {"weight_decay": 0.01})]
 PROGRAMS += [Program("new", "Lion", {})]
 ORIGINALS = {
@@ -414,7 +414,7 @@ def test_slots_that_wait_for_the_first_step_are_those_of_all_replicas(tmp_path: 
     expected = {}
     for kind in ("legacy", "new"):
         original, trained, path = written(Program(kind, "Adam", {}), tmp_path / kind)
-        original.apply_gradients([(tf.ones_like(each) * 2.0, each) for each in trained])
+        original.apply_gradients([(tf.ones_like(variable) * 2.0, variable) for variable in trained])
         expected[path] = slots_of(original, trained)
     found = processes.run_program("keras/programs/restored_on_replicas.py", *expected)
     assert found.pop("set_weights")[0]

@@ -29,9 +29,9 @@ if keras.__version__.startswith("3.12."):
 INPUTS = np.arange(16.0, dtype=np.float32).reshape(8, 2) / 16
 NAMES = sorted(
     name
-    for name, each in vars(keras.optimizers).items()
-    if inspect.isclass(each)
-    and issubclass(each, keras.optimizers.Optimizer)
+    for name, member in vars(keras.optimizers).items()
+    if inspect.isclass(member)
+    and issubclass(member, keras.optimizers.Optimizer)
     and name not in SKIPPED
 )
 
@@ -74,8 +74,8 @@ def state(model):
 
 def assert_same(mine, other):
     assert len(mine) == len(other)
-    for one, two in zip(mine, other):
-        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
+    for left, two in zip(mine, other):
+        np.testing.assert_allclose(left, two, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "SetsInBuild"])

@@ -225,7 +225,7 @@ def q10_a_wrong_scale_is_accepted(subject: Any) -> bool:
 def generators_of_gradients_are_lost(subject: Any) -> bool:
     optimizer = optimizer_of(subject, scale=1.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
-    gradients = (tf.constant(each) for each in [1.0])
+    gradients = (tf.constant(number) for number in [1.0])
     if subject.kind.name == "keras3":
         optimizer.apply(gradients, [variable])
     else:
@@ -289,7 +289,11 @@ def schedule_free_averages_begin_at_zero_in_fit(subject: Any) -> bool:
         model = keras.Sequential([keras.layers.Input((2,)), layer])
         model.compile(optimizer, "mse", run_eagerly=eager)
         model.fit(np.ones((4, 2), "float32"), np.ones((4, 1), "float32"), verbose=0)
-        found = [each for each in optimizer.variables if each.path.endswith("kernel_momentum")]
+        found = [
+            variable
+            for variable in optimizer.variables
+            if variable.path.endswith("kernel_momentum")
+        ]
         averages.append(np.asarray(found[0]))
     return not np.allclose(*averages, rtol=1e-5)
 
@@ -340,9 +344,9 @@ def _name(defect: Any) -> str:
 
 def _subjects(who: str, apis: Tuple[str, ...]) -> Any:
     if who == "original":
-        return [each for each in recorded.originals() if each.api in apis]
+        return [subject for subject in recorded.originals() if subject.api in apis]
     wanted = ("final",) if "keras3" in apis else apis
-    return [each for each in recorded.ours() if each.api in wanted]
+    return [subject for subject in recorded.ours() if subject.api in wanted]
 
 
 @pytest.mark.parametrize("defect", PRESENT, ids=_name)

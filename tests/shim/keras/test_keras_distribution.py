@@ -32,7 +32,7 @@ def cases(size: str) -> List[str]:
         modes += ["function-scaled"] if subject.kind.name == "keras3" else []
         modes += ["function-aggregated"] if recorded.TF >= (2, 3) else []
         found += [f"{subject}:{mode}" for mode in modes]
-    return found + [f"{each}:function" for each in recorded.originals()]
+    return found + [f"{subject}:function" for subject in recorded.originals()]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_one_decision_for_all_replicas_which_train_as_with_the_originals(
                     assert row[key] == ours[key], (str(original), name, row, ours)
             if str(original) == KERAS_3:
                 after = run["rows"][-1]["weights"]
-                assert any(math.isnan(each) for copy in after for each in copy)
+                assert any(math.isnan(value) for copy in after for value in copy)
             elif (2, 3) <= recorded.TF < (2, 5):
                 assert all(math.isinf(copy[-1]) for copy in run["rows"][known]["weights"])
 
@@ -83,13 +83,13 @@ def counted(size: str) -> Dict[str, Any]:
 @pytest.mark.skipif(recorded.TF < (2, 5), reason="the sums are made of other operations")
 def test_gradients_are_added_up_once(counted: Dict[str, Any]) -> None:
     """Also on Keras 3, whose optimizers do so themselves, unless they clip before."""
-    found = {what: each for what, each in counted.items() if ":sums" in what}
+    found = {what: outcome for what, outcome in counted.items() if ":sums" in what}
     assert found
-    for what, each in found.items():
+    for what, outcome in found.items():
         subject, mode = what.split(":")
         sums, applied = (KERAS_3_SUMS if subject.endswith("keras3") else SUMS)[mode]
         weights = [1.0 - LEARNING_RATE * applied] * REPLICAS
-        assert each == {"sums": sums, "weights": weights}, what
+        assert outcome == {"sums": sums, "weights": weights}, what
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")

@@ -112,7 +112,9 @@ def test_steps_in_functions_apart(original: recorded.Subject, name: str) -> None
 def test_small_gradients_of_float16_variables(kind: recorded.Kind) -> None:
     """K19: a function may take the reciprocal of the scale before the scale, and underflow."""
     program = Program("SGD", {}, True, 2.0**15, 100, "float16", False, "together", 0, 0.0, 1)
-    subjects = [each for each in recorded.originals() + recorded.ours() if each.kind == kind]
+    subjects = [
+        subject for subject in recorded.originals() + recorded.ours() if subject.kind == kind
+    ]
     sides = [Side(subject, program) for subject in subjects]
 
     def step(factor: Any) -> None:
@@ -133,8 +135,8 @@ def run(original: recorded.Subject, program: Program) -> None:
     steps = [tf.function(side.step) if apart else side.step for side in sides]
 
     def step(factor: Any) -> None:
-        for each in steps:
-            each(factor)
+        for take_step in steps:
+            take_step(factor)
 
     take = tf.function(step) if program.mode == "together" else step
     random = np.random.RandomState(program.seed)
@@ -190,9 +192,9 @@ class Side:
         scale, counter, _ = self._subject.read(self._optimizer)
         inner = getattr(self._optimizer, "inner_optimizer", None) or self._optimizer._optimizer
         variables = [self._variable, *recorded.variables_of(inner)]
-        values = [(each.name, each.numpy()) for each in variables]
+        values = [(variable.name, variable.numpy()) for variable in variables]
         return [
             ("scale", np.float32(scale)),
             ("counter", np.float32(counter or 0)),
-            *[one for one in values if with_iterations or one[1].dtype.kind != "i"],
+            *[pair for pair in values if with_iterations or pair[1].dtype.kind != "i"],
         ]

@@ -73,7 +73,7 @@ def run(subject: Any, steps: List[Step], scale: float, period: int, compiled: bo
             apply(subject, optimizer, variables, step)
 
         (tf.function(update) if compiled else update)()
-        if all(each is None or np.isfinite(each) for each in step.gradients):
+        if all(gradient is None or np.isfinite(gradient) for gradient in step.gradients):
             for weight, gradient in zip(weights, step.gradients):
                 if gradient is not None:
                     total = gradient * batches(subject, step)
@@ -94,15 +94,19 @@ def apply(subject: Any, optimizer: Any, variables: List[Any], step: Step) -> Non
     scale = optimizer.loss_scale
     if subject.kind.name == "keras3" and step.style == "fit":
         optimizer.scale_loss(tf.constant(1.0))
-        optimizer.apply([gradient_of(each, step, scale) for each in step.gradients], variables)
+        optimizer.apply(
+            [gradient_of(gradient, step, scale) for gradient in step.gradients], variables
+        )
         return
     total: Any = None
     for _ in range(batches(subject, step)):
-        scaled = [gradient_of(each, step, scale) for each in step.gradients]
+        scaled = [gradient_of(gradient, step, scale) for gradient in step.gradients]
         unscaled = optimizer.get_unscaled_gradients(scaled)
         if total is not None:
             pairs = zip(total, unscaled)
-            unscaled = [None if each is None else before + each for before, each in pairs]
+            unscaled = [
+                None if gradient is None else before + gradient for before, gradient in pairs
+            ]
         total = unscaled
     optimizer.apply_gradients(list(zip(total, variables)))
 

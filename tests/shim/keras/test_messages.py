@@ -87,7 +87,7 @@ def experimental(owner: Any, scale: Any) -> Any:
 
 def applied(owner: Any, gradients: Any) -> Any:
     variable = tf.Variable(1.0, name="v")
-    return wrapped(owner).apply_gradients([(each, variable) for each in gradients])
+    return wrapped(owner).apply_gradients([(gradient, variable) for gradient in gradients])
 
 
 KERAS = {

@@ -15,8 +15,8 @@ import tensorflow as tf
 import tf_lossscale as tfls
 
 LEGACY = recorded.TF < (2, 4)
-SUBJECTS = [each for each in recorded.experimental() if each.who == "ours" or LEGACY]
-OURS = [each for each in SUBJECTS if each.who == "ours"]
+SUBJECTS = [subject for subject in recorded.experimental() if subject.who == "ours" or LEGACY]
+OURS = [subject for subject in SUBJECTS if subject.who == "ours"]
 CASES = recorded.with_loss_scales(SUBJECTS)
 every = pytest.mark.parametrize(("subject", "scales"), CASES)
 

@@ -129,12 +129,12 @@ class Training:
 
 STATE = ("loss_scale", "good_steps", "iterations")
 OURS = recorded.ours()
-SHARING = [each for each in OURS if each not in recorded.with_own_step()]
-READERS = OURS + [each for each in recorded.originals() if recorded.TF >= (2, 3)]
+SHARING = [subject for subject in OURS if subject not in recorded.with_own_step()]
+READERS = OURS + [subject for subject in recorded.originals() if recorded.TF >= (2, 3)]
 
 
 def of(subjects: List[recorded.Subject], *kinds: str) -> Any:
-    found = [each for each in subjects if each.kind.name in (kinds or LAYOUT_OF_KIND)]
+    found = [subject for subject in subjects if subject.kind.name in (kinds or LAYOUT_OF_KIND)]
     return pytest.mark.parametrize("subject", found, ids=str)
 
 
@@ -229,7 +229,9 @@ def train(training: Training, count: int = 3) -> Recorded:
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("kinds", ["bare to wrapped", "wrapped to bare"])
-@pytest.mark.parametrize("subject", [each for each in READERS if each not in SHARING], ids=str)
+@pytest.mark.parametrize(
+    "subject", [reader for reader in READERS if reader not in SHARING], ids=str
+)
 def test_bare_and_wrapped_optimizers_read_each_other(
     subject: Any, kinds: str, name: str, tmp_path: Any
 ) -> None:
@@ -238,9 +240,11 @@ def test_bare_and_wrapped_optimizers_read_each_other(
     writer, reader = Training(subject, name, one, (1, 2, 3)), Training(subject, name, other)
     before = train(writer)
     if OLD or subject.kind.name == "keras3":
-        innermost = [getattr(each.optimizer, "inner_optimizer", None) for each in (writer, reader)]
+        innermost = [
+            getattr(training.optimizer, "inner_optimizer", None) for training in (writer, reader)
+        ]
         inner_writer, inner_reader = innermost
-        with_v = [{"v": each.v} if OLD else {} for each in (writer, reader)]
+        with_v = [{"v": training.v} if OLD else {} for training in (writer, reader)]
         written = tf.train.Checkpoint(opt=inner_writer or writer.optimizer, **with_v[0])
         read = tf.train.Checkpoint(opt=inner_reader or reader.optimizer, **with_v[1])
         read.restore(written.save(str(tmp_path / "ckpt")))
@@ -265,8 +269,8 @@ def test_each_reads_the_others_checkpoint_of_the_inner_optimizer(pair: Any, tmp_
     apart = OLD or pair[0].kind.name == "keras3"
     for writer_of, reader_of in (pair, pair[::-1]):
         writer, reader = [
-            Training(each, "momentum", value=value)
-            for each, value in ((writer_of, (1, 2, 3)), (reader_of, (0, 0, 0)))
+            Training(owner, "momentum", value=value)
+            for owner, value in ((writer_of, (1, 2, 3)), (reader_of, (0, 0, 0)))
         ]
         before = train(writer, 4)
         file = checkpoint_of_inner(writer).save(str(tmp_path / str(writer_of)))

@@ -104,9 +104,9 @@ def go_on(
         check(state_of(subject, model), wanted, keys, f"{where}, step {step}")
 
 
-SUBJECTS = recorded.ours() + [each for each in recorded.originals() if recorded.TF >= (2, 3)]
-KERAS_2 = [each for each in SUBJECTS if each.kind.name != "keras3"]
-KERAS_3 = [each for each in SUBJECTS if each.kind.name == "keras3"]
+SUBJECTS = recorded.ours() + [subject for subject in recorded.originals() if recorded.TF >= (2, 3)]
+KERAS_2 = [subject for subject in SUBJECTS if subject.kind.name != "keras3"]
+KERAS_3 = [subject for subject in SUBJECTS if subject.kind.name == "keras3"]
 
 
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="1.15 has float16 policies in v2 mode only")
@@ -134,7 +134,7 @@ def registered(subject: recorded.Subject) -> Iterator[None]:
     if subject.kind.name != "keras3" and recorded.TF >= (2, 12):
         tf_export = importlib.import_module("tensorflow.python.util.tf_export")
         registries.append(tf_export._NAME_TO_SYMBOL_MAPPING)  # where a file names the module
-    before = [dict(each) for each in registries]
+    before = [dict(registry) for registry in registries]
     if subject.who == "original":
         for registry in registries:
             for name in list(registry):
@@ -170,11 +170,11 @@ def at_least(state: Recorded, original: Recorded, saved: Recorded, where: str) -
 
 
 FORMS = [
-    *((each, form) for each in KERAS_2 for form in ("dyn_h5", "fix_h5", "dyn_keras")),
-    *((each, "dyn_savedmodel") for each in KERAS_2),
-    *((each, "h5") for each in KERAS_3),
+    *((subject, form) for subject in KERAS_2 for form in ("dyn_h5", "fix_h5", "dyn_keras")),
+    *((subject, "dyn_savedmodel") for subject in KERAS_2),
+    *((subject, "h5") for subject in KERAS_3),
     # A `.keras` file of Keras 3 names its class by Keras's own path, whatever `custom_objects` is.
-    *((each, "keras") for each in KERAS_3 if each.who != "ours"),
+    *((subject, "keras") for subject in KERAS_3 if subject.who != "ours"),
 ]
 
 
@@ -200,7 +200,9 @@ def test_saved_models_load_and_go_on(subject: Any, form: str, size: str, tmp_pat
 @pytest.mark.skipif(not KERAS_3, reason="there is no Keras 3")
 def test_a_keras_3_file_of_the_installed_class_goes_on_with_ours(size: str) -> None:
     """It is loaded with that class, and moved as `docs/keras.md` has it."""
-    subject = next(each for each in KERAS_3 if (each.who, each.api) == ("ours", "final"))
+    subject = next(
+        subject for subject in KERAS_3 if (subject.who, subject.api) == ("ours", "final")
+    )
     for path, expected in recordings("keras3", "keras", size):
         model = subject.kind.keras.models.load_model(os.path.join(path, expected["file"]))
         theirs = model.optimizer

@@ -15,9 +15,9 @@ import tf_lossscale as tfls
 
 SHARES = recorded.TF < (2, 4)
 EXPERIMENTAL = recorded.experimental()
-IN_GRAPHS = [each for each in EXPERIMENTAL if each.kind.name == "legacy"]
+IN_GRAPHS = [subject for subject in EXPERIMENTAL if subject.kind.name == "legacy"]
 # On Keras 3 a loss-scale optimizer saves its variables under other names.
-KERAS_2 = [each for each in EXPERIMENTAL if each.kind.name != "keras3"]
+KERAS_2 = [subject for subject in EXPERIMENTAL if subject.kind.name != "keras3"]
 CONFIG = {"initial_loss_scale": 4.0, "increment_period": 1, "multiplier": 2.0}
 
 CASES = recorded.with_loss_scales(EXPERIMENTAL)
@@ -63,8 +63,8 @@ def test_an_update_by_hand(subject: Any, scales: Any) -> None:
     loss_scale.update([tf.constant(1.0)])
     assert number(loss_scale()) == 8.0
     # Where it is not shared, one that is made later begins at the initial scale, too (K14).
-    for each in (optimizer, make(subject, loss_scale)):
-        assert number(scale_of(each)) == (8.0 if SHARES else 4.0)
+    for owner in (optimizer, make(subject, loss_scale)):
+        assert number(scale_of(owner)) == (8.0 if SHARES else 4.0)
 
 
 @every
@@ -136,7 +136,7 @@ def test_keys_and_values_of_a_checkpoint(subject: Any, scales: Any, tmp_path: An
     }
     restored = objects(2)
     tf.train.Checkpoint(**restored).restore(path)
-    scales_now = [number(scale_of(restored[each])) for each in ("first", "second")]
+    scales_now = [number(scale_of(restored[name])) for name in ("first", "second")]
     assert scales_now == ([8.0, 8.0] if SHARES else [8.0, 4.0])
     assert number(restored["loss_scale"]()) == (8.0 if SHARES else 4.0)
 
@@ -153,7 +153,7 @@ def steps_in_a_graph(subject: Any, loss_scale: Any) -> Tuple[Any, List[Any]]:
 def test_in_a_graph(subject: Any, scales: Any) -> None:
     with tf.Graph().as_default():
         step, tensors = steps_in_a_graph(subject, scales.DynamicLossScale(4, 1))
-        names = [each.op.name for each in tf.compat.v1.global_variables()]
+        names = [variable.op.name for variable in tf.compat.v1.global_variables()]
         with tf.compat.v1.Session() as session:
             session.run(tf.compat.v1.global_variables_initializer())
             for _ in range(2):
@@ -193,7 +193,9 @@ def test_names_of_variables_by_kind_of_argument(subject: Any) -> None:
 
 
 # The original of 1.15 has no get_config; ours has.
-WITH_CONFIG = [each for each in EXPERIMENTAL if recorded.TF >= (2, 0) or each.who != "original"]
+WITH_CONFIG = [
+    subject for subject in EXPERIMENTAL if recorded.TF >= (2, 0) or subject.who != "original"
+]
 
 
 @pytest.mark.parametrize("subject", WITH_CONFIG, ids=str)
@@ -212,7 +214,7 @@ def test_a_subclass_gets_an_object_from_its_config(subject: Any) -> None:
 
 
 def test_under_a_strategy_in_the_graph_rewrite_and_by_compile(in_a_process: Any) -> None:
-    has_original = any(each.who == "original" for each in EXPERIMENTAL)
+    has_original = any(subject.who == "original" for subject in EXPERIMENTAL)
     who = ["ours", "original"] if has_original else ["ours"]
 
     def scales(value: float) -> List[float]:
@@ -221,14 +223,14 @@ def test_under_a_strategy_in_the_graph_rewrite_and_by_compile(in_a_process: Any)
     # Each of three steps adds the gradients of two replicas, times the learning rate.
     weights = {"0.0": 1 - 0.25 * 3, "0.5": 1 - 0.25 * (1 + 1.5 + 1.75)}
     assert in_a_process["shared"] == {
-        f"{each}, {where}, momentum {momentum}": [*scales(32.0), weight]
-        for each in who
+        f"{owner}, {where}, momentum {momentum}": [*scales(32.0), weight]
+        for owner in who
         for where in ("outside", "inside")
         for momentum, weight in weights.items()
     }
     assert in_a_process["rewritten"] == dict.fromkeys(who, scales(8.0))
     assert in_a_process["compiled"] == {
-        each: [each == "ours", *scales(16.0)] for each in who if has_original
+        owner: [owner == "ours", *scales(16.0)] for owner in who if has_original
     }
 
 
@@ -247,13 +249,13 @@ def test_ours_says_that_nothing_is_shared(
     make(subject, loss_scale)
     make(subject, scales.DynamicLossScale(4, 1))
     make(subject, "dynamic")
-    assert not [each for each in log if SAYS in each]
+    assert not [message for message in log if SAYS in message]
     for _ in range(2):
         if is_read:
             assert number(loss_scale()) == 4.0
         else:
             make(subject, loss_scale)
-    assert len([each for each in log if SAYS in each]) == (0 if SHARES else 1)
+    assert len([message for message in log if SAYS in message]) == (0 if SHARES else 1)
     assert isinstance(loss_scale, scales.DynamicLossScale)
 
 
@@ -264,5 +266,5 @@ def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, log: List[str]
     loss_scale = scales.DynamicLossScale(4, 1)
     for expected in (0, 1, 1):
         tfls.keras.mixed_precision.from_loss_scale(tf.keras.optimizers.SGD(0.125), loss_scale)
-        found = [one for one in log if SAYS in one]
+        found = [message for message in log if SAYS in message]
         assert len(found) == expected

@@ -41,7 +41,7 @@ def test_a_strategy_is_refused_when_the_optimizer_is_made(subject: Any) -> None:
 
 @pytest.mark.parametrize("fixed", [False, True], ids=["dynamic", "fixed"])
 @pytest.mark.parametrize("step", ["apply_gradients", "minimize"])
-@pytest.mark.parametrize("subject", [each for each in SUBJECTS if refuses(each)], ids=str)
+@pytest.mark.parametrize("subject", [subject for subject in SUBJECTS if refuses(subject)], ids=str)
 def test_a_strategy_is_refused_in_a_step(subject: Any, step: str, fixed: bool) -> None:
     with recorded.eagerly():
         inner = subject.inner("SGD", learning_rate=0.5)

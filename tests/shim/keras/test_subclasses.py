@@ -98,7 +98,7 @@ def recording(names: Tuple[str, ...], cls: Any, calls: List[str]) -> Any:
 
         return tf.autograph.experimental.do_not_convert(method)
 
-    Recording: Any = type(cls)("Recording", (cls,), {each: recorder(each) for each in names})
+    Recording: Any = type(cls)("Recording", (cls,), {name: recorder(name) for name in names})
     return Recording
 
 
@@ -166,7 +166,7 @@ def wraps_an_optimizer_that_fails(subject: Subject) -> Any:
         with contextlib.suppress(KeyError):
             step(subject, optimizer, weight)
         state = [weight, *subject.scale_and_counter(optimizer)]
-        found.append([recorded.number(each) for each in state])
+        found.append([recorded.number(variable) for variable in state])
     return found
 
 
@@ -227,7 +227,7 @@ def overrides_in_fit(subject: Subject) -> Any:
     model = keras.Sequential([dense])
     model.compile(optimizer, "mse", run_eagerly=True)
     model.fit(np.ones((4, 1)), np.zeros((4, 1)), batch_size=2, epochs=1, verbose=0)
-    return [float(each) for each in model.get_weights()[0]], calls, model.optimizer is optimizer
+    return [float(weight) for weight in model.get_weights()[0]], calls, model.optimizer is optimizer
 
 
 @program
@@ -484,9 +484,13 @@ def what_the_class_is(subject: Subject) -> Any:
 @program
 def public_names_on_the_class(subject: Subject) -> Any:
     """Those of the original; our class may have more."""
-    theirs = next(each for each in recorded.originals() if subject in (each, each.counterpart()))
-    cls, original = (type(make(each.cls, each)) for each in (subject, theirs))
-    return [each for each in dir(original) if not each.startswith("_") and hasattr(cls, each)]
+    theirs = next(
+        original
+        for original in recorded.originals()
+        if subject in (original, original.counterpart())
+    )
+    cls, original = (type(make(owner.cls, owner)) for owner in (subject, theirs))
+    return [name for name in dir(original) if not name.startswith("_") and hasattr(cls, name)]
 
 
 TRAINED = [0.5, 0.5, SCALE / 2]
@@ -560,7 +564,11 @@ KERAS_3_AS_SECOND = {
 
 
 def expected(name: str, original: Subject) -> Any:
-    found = [each for each in DIFFERENCES if each.program == name and each.subjects(original)]
+    found = [
+        difference
+        for difference in DIFFERENCES
+        if difference.program == name and difference.subjects(original)
+    ]
     assert len(found) <= 1
     if found and callable(found[0].ours):
         return found[0].ours(original)
@@ -575,8 +583,8 @@ def is_of_tf_keras(original: Subject) -> bool:
     return package(original.kind.optimizers.SGD) == package(tf.keras.optimizers.SGD)
 
 
-ORIGINALS = [each for each in recorded.originals() if is_of_tf_keras(each)]
-SECOND = [each for each in recorded.originals() if not is_of_tf_keras(each)]
+ORIGINALS = [subject for subject in recorded.originals() if is_of_tf_keras(subject)]
+SECOND = [subject for subject in recorded.originals() if not is_of_tf_keras(subject)]
 
 # It asks for the names of one Keras on the class of another.
 PROGRAMS_OVER_SECOND = sorted(set(PROGRAMS) - {"public_names_on_the_class"})

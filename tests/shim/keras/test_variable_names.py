@@ -29,7 +29,7 @@ def names(subject, dynamic, conditional_before):
                 tf.cond(weights[1] > 100.0, lambda: weights[1] * 1.0, lambda: weights[1] * 2.0)
             for optimizer in optimizers:
                 optimizer.get_scaled_loss(weights[1])
-                gradients = optimizer.get_unscaled_gradients([each * 1.0 for each in weights])
+                gradients = optimizer.get_unscaled_gradients([weight * 1.0 for weight in weights])
                 optimizer.apply_gradients(zip(gradients, weights))
             return tf.constant(0)
 
@@ -37,7 +37,7 @@ def names(subject, dynamic, conditional_before):
         found = []
         for inner in inners:
             made = inner.weights if subject.kind.name == "legacy" else inner.variables
-            found += sorted(each.name for each in (made() if callable(made) else made))
+            found += sorted(variable.name for variable in (made() if callable(made) else made))
         return found
 
 
@@ -51,11 +51,11 @@ def test_variables_made_in_a_function_have_the_names_of_the_original(
     kind, dynamic, conditional_before
 ):
     found = {
-        str(each): names(each, dynamic, conditional_before)
-        for each in recorded.originals() + recorded.with_own_step()
-        if each.kind.name == kind.name
+        str(subject): names(subject, dynamic, conditional_before)
+        for subject in recorded.originals() + recorded.with_own_step()
+        if subject.kind.name == kind.name
     }
-    assert any(each.startswith("original") for each in found), found
+    assert any(subject.startswith("original") for subject in found), found
     prefix = ("cond_2/" if conditional_before else "cond_1/") if dynamic else ""
     for subject, its in found.items():
         assert len(its) >= 10, subject
@@ -66,7 +66,7 @@ def test_variables_made_in_a_function_have_the_names_of_the_original(
 
 @pytest.mark.skipif(not BUILDS_LATE, reason="only 2.11 to 2.13 put the optimizer's name first")
 def test_new_style_optimizers_make_theirs_outside_the_conditional():
-    kind = next(each for each in KINDS if each.name == "new")
+    kind = next(kind for kind in KINDS if kind.name == "new")
     own, original = (recorded.Subject(kind, "final", who) for who in ("ours", "original"))
     assert names(original, True, False)[0] == "cond_1/Adam/m/a:0"
     assert names(original, False, False)[0] == "Adam/m/a:0"

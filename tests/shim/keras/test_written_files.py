@@ -73,7 +73,7 @@ def keras_name(subject: recorded.Subject) -> str:
 
 def has_original(subject: recorded.Subject) -> bool:
     same = [subject.api, "keras3" if subject.kind.name == "keras3" else subject.api]
-    return any(each.kind == subject.kind and each.api in same for each in ORIGINALS)
+    return any(original.kind == subject.kind and original.api in same for original in ORIGINALS)
 
 
 def saved(subject: recorded.Subject) -> Dict[str, Any]:
@@ -162,7 +162,7 @@ def test_the_original_loads_it(subject: Any, form: str, written: Any) -> None:
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="no original this old could save a model")
 @pytest.mark.parametrize(
-    "subject", [each for each in ORIGINALS if "model.h5" in forms(each)], ids=str
+    "subject", [subject for subject in ORIGINALS if "model.h5" in forms(subject)], ids=str
 )
 def test_the_original_loses_state_in_an_h5_file(subject: Any, written: Any) -> None:
     """The defects K12 (the loss scale), K13 (new-style optimizers) and Q8 (Keras 3)."""

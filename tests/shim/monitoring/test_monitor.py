@@ -32,7 +32,7 @@ def scalars(folder):
             name, tag = value.tag.split("/")
             assert name in ("Adam", "Momentum", "inner")
             found[tag, event.step] = value.simple_value
-        written = (event.step, [(each.tag, each.simple_value) for each in event.summary.value])
+        written = (event.step, [(value.tag, value.simple_value) for value in event.summary.value])
         assert written != last, "the same values twice for one step"
         last = written
     return found
@@ -61,7 +61,7 @@ class Steps:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.monitor.counts()
-        return [str(each.message) for each in caught if each.category is RuntimeWarning]
+        return [str(warning.message) for warning in caught if warning.category is RuntimeWarning]
 
 
 SERIES = (2.0**30, {"warn_after_skips": 3})
@@ -124,7 +124,7 @@ def test_gradients_none_of_which_are_finite_are_not_blamed_on_one_variable():
 
     def step(*factors):
         variables = [steps.weight, *others]
-        gradients = [each * factor for each, factor in zip(variables, factors)]
+        gradients = [variable * factor for variable, factor in zip(variables, factors)]
         steps.optimizer.apply_gradients(list(zip(gradients, variables)))
 
     step(1.0, INF, INF)
@@ -231,7 +231,7 @@ def test_after_step_reads_now_and_then():
     for skip in (0, 1, 1, 0, 0, 0):
         steps.run([skip])
         read.append(steps.monitor.after_step())
-    assert [each and tuple(each) for each in read] == [
+    assert [status and tuple(status) for status in read] == [
         None,
         None,
         (3, 2, 2),
@@ -288,10 +288,10 @@ def test_threads_that_train_one_optimizer_lose_no_step():
                 step(tf.constant(INF if number % 2 else 0.0))
 
     threads = [threading.Thread(target=train) for _ in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert steps.monitor.counts().steps == 81
     assert 0 < steps.monitor.counts().skipped <= 40
 
@@ -396,7 +396,7 @@ def test_the_keras_callback(tmp_path):
 
     history, weights, _ = watched.fit(callbacks)
     bare_history, bare, _ = watched.fit(lambda optimizer: [])
-    assert [each.tobytes() for each in weights] == [each.tobytes() for each in bare]
+    assert [weight.tobytes() for weight in weights] == [weight.tobytes() for weight in bare]
     assert set(history) - set(bare_history) == {"loss_scale", "skipped_steps"}
     assert history["skipped_steps"] == [1, 2]
     assert history["loss_scale"] == [scale for scale, _ in seen]
@@ -631,7 +631,7 @@ def test_mirrored_replicas(mode):
         # What is eager is decided in the monitor; the optimizers differ in where it is called.
         keras = [f"ours-final-{name}" for name in watched.KERAS_KINDS]
         cases = ["v1-ours:eager", f"ours-final-{KIND.name}:eager"]
-        cases += [f"{each}:function" for each in ["v1-ours", "contrib-ours", *keras]]
+        cases += [f"{case}:function" for case in ["v1-ours", "contrib-ours", *keras]]
     for what, runs in run_program(
         replicated.PROGRAM, "2", "monitor", *cases, timeout=600, keras=True
     ).items():

@@ -18,12 +18,14 @@ from programs.texts import key_of, key_of_files, read_programs
 
 def main() -> int:
     """Writes the file of this TensorFlow; 1 if a program fails on the originals themselves."""
-    mine = [each for each in read_programs() if each["original"] == MAJOR_MINOR]
-    results = {key_of(each["before"]): execute(each["before"], each["name"]) for each in mine}
+    mine = [program for program in read_programs() if program["original"] == MAJOR_MINOR]
+    results = {
+        key_of(program["before"]): execute(program["before"], program["name"]) for program in mine
+    }
     failed = {
-        each["name"]: results[key_of(each["before"])]["error"]
-        for each in mine
-        if "error" in results[key_of(each["before"])]
+        program["name"]: results[key_of(program["before"])]["error"]
+        for program in mine
+        if "error" in results[key_of(program["before"])]
     }
     for name, error in failed.items():
         print(name, error)

@@ -128,7 +128,7 @@ def renamed(source):
 
 @pytest.mark.skipif(MAJOR_MINOR == "1.15", reason="the programs were written for TensorFlow 2")
 @pytest.mark.parametrize("parentheses", [True, False], ids=["as written", "without parentheses"])
-@pytest.mark.parametrize("program", OLD_KERAS, ids=[each["name"] for each in OLD_KERAS])
+@pytest.mark.parametrize("program", OLD_KERAS, ids=[program["name"] for program in OLD_KERAS])
 def test_renaming_alone_changes_nothing(program, parentheses, expected_of):
     here = program["original"] == MAJOR_MINOR
     source = renamed(program["before"])

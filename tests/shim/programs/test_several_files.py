@@ -75,7 +75,9 @@ def migrated_cases():
             yield pytest.param(program, stage, id=name)
 
 
-ORIGINALS = [one for one in PROGRAMS if runs_here(one) and HERE in one["originals"]][::EVERY]
+ORIGINALS = [
+    program for program in PROGRAMS if runs_here(program) and HERE in program["originals"]
+][::EVERY]
 
 
 @pytest.mark.sampled(5)
@@ -101,7 +103,7 @@ def test_originals_compute_what_was_recorded(tmp_path):
 
 
 def test_most_programs_run():
-    failed = [one["name"] for one in PROGRAMS if "error" in expected_of(one)]
+    failed = [program["name"] for program in PROGRAMS if "error" in expected_of(program)]
     assert len(failed) <= len(PROGRAMS) // 10, failed
 
 

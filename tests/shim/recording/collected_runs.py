@@ -64,8 +64,8 @@ def collection(name: str) -> Dict[str, Program]:
     with gzip.open(os.path.join(RECORDS, name + ".json.gz"), "rt", encoding="utf-8") as file:
         found = json.load(file)
     return {
-        key: Program(header_of(each["header"]), [run_of(run) for run in each["runs"]])
-        for key, each in found.items()
+        key: Program(header_of(content["header"]), [run_of(run) for run in content["runs"]])
+        for key, content in found.items()
     }
 
 
@@ -154,8 +154,8 @@ def with_effect(mistake: str) -> Dict[str, Program]:
         name, which = key.split("-")
         right = collection("right-2.21")[f"{name}-none"]
         same = all(
-            one.loss[: len(other.loss)] == other.loss and one.norm[: len(other.norm)] == other.norm
-            for one, other in zip(right.runs, program.runs)
+            run.loss[: len(other.loss)] == other.loss and run.norm[: len(other.norm)] == other.norm
+            for run, other in zip(right.runs, program.runs)
         )
         if which == mistake and (mistake in ("fixed", "period") or not same):
             found[name] = program

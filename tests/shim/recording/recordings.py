@@ -69,7 +69,7 @@ def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.
     assert record["scales"] == scales, what
     weights = [str(row["weights"]) for row in rows]  # of a NaN, too
     # What precedes the first step is not shown; it is applied in all cases.
-    changed = [True, *(one != other for one, other in zip(weights, weights[1:]))]
+    changed = [True, *(weight != other for weight, other in zip(weights, weights[1:]))]
     assert record["applied"] == changed, what
     if record["rule"] != "fixed":
         assert record["finite"] == record["applied"], what
@@ -83,5 +83,5 @@ def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.
     assert (record["rule"] == "fixed") is what.startswith("fixed"), what
     assert record["shapes"] == list(replicated.SHAPES.values()), what
     # Those of the summed gradients.
-    assert record["bad"] == [each.bad for each in steps], what
-    assert record["norm"] == [each.norm and pytest.approx(each.norm) for each in steps], what
+    assert record["bad"] == [step.bad for step in steps], what
+    assert record["norm"] == [step.norm and pytest.approx(step.norm) for step in steps], what

@@ -191,7 +191,7 @@ def test_a_limit_that_begins_to_matter_late_is_no_jump():
     # Norms at a limit are all equal, so the first one below it looks sudden.
     old = dataclasses.replace(CALM, clip=0.6)
     new = record(dataclasses.replace(old, kernel=1))
-    everyone = [record(old), new, *(each.run for each in again(old))]
+    everyone = [record(old), new, *(disturbed.run for disturbed in again(old))]
     for run in everyone:
         run.unscaled_norm = [None] * len(run.steps)
     others = [Again(run) for run in everyone[2:]]
@@ -203,7 +203,7 @@ def test_runs_that_part_need_a_disturbed_run_with_another_scale():
     new = dataclasses.replace(old, kernel=1)
     runs = [record(old), record(new)]
     assert Runs(*runs).part < 400
-    plain = [each for each in again(old) if not each.has_other_scale]
+    plain = [disturbed for disturbed in again(old) if not disturbed.has_other_scale]
     found = compare(*runs, Conditions(again=plain))
     assert found.first.kind is Kind.NO_SCALE_RUNS
     assert "record --disturb" in rendering.advice(found)
@@ -230,7 +230,7 @@ def test_many_more_skips_are_different():
 def test_a_program_that_varies_much_hides_mistakes():
     old, new = record(CALM), record(CALM)
     others = [Again(record(dataclasses.replace(CALM, data=seed))) for seed in (2, 3)]
-    for run in (*(each.run for each in others), new):
+    for run in (*(disturbed.run for disturbed in others), new):
         run.loss[0], run.norm[0], run.unscaled_norm[0] = (
             old.loss[0],
             old.norm[0],
@@ -548,10 +548,10 @@ def write(path, *runs, header=None, keep=None):
 
 def write_disturbed(path, run, header):
     """Writes the disturbed runs of a program beside its record."""
-    for number, each in enumerate(again(run), 1):
+    for number, other in enumerate(again(run), 1):
         change = disturbance(header.id, number, 2.0**-11)
         of_this = RunHeader(header.tensorflow, id=str(number), disturbed=change)
-        write(path_of(path, number), each.run, header=of_this)
+        write(path_of(path, number), other.run, header=of_this)
 
 
 HEADERS = RunHeader("2.8.4", id="a"), RunHeader("2.21.0", id="b")
@@ -794,7 +794,7 @@ def test_mutated_records_are_read_or_refused(tmp_path, capsys, seed):
         lines = [json.loads(line) for line in file]
     for number in range(100):
         other = tmp_path / str(number)
-        other.write_text("".join(json.dumps(each) + "\n" for each in mutated(lines, source)))
+        other.write_text("".join(json.dumps(line) + "\n" for line in mutated(lines, source)))
         page, result = tmp_path / "page.html", tmp_path / "result.json"
         pair = source.choice([(right, str(other)), (str(other), right), (str(other), str(other))])
         assert main([*pair, "--html", str(page), "--json", str(result)]) in (0, 1, 2)

@@ -265,10 +265,10 @@ def test_the_command_puts_disturbed_runs_beside_the_record(tmp_path, capsys):
     ]
     header = read_record(old).header
     of_runs = [read_record(path).header.disturbed for path in paths]
-    assert [(each.record, each.number) for each in of_runs] == [
+    assert [(header.record, header.number) for header in of_runs] == [
         (header.id, number) for number in (1, 2, 3)
     ]
-    assert [each.scale for each in of_runs] == [1.0, 1.37, 1.0]
+    assert [header.scale for header in of_runs] == [1.0, 1.37, 1.0]
     assert main(["compare", old, paths[0]]) == 1  # the hash of its weights is another one
     assert "other initial weights" in capsys.readouterr().out
     # The others are left alone, and a shorter series replaces all of them.

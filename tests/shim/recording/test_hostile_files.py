@@ -92,7 +92,7 @@ print(status, time.process_time() - started, grown / 1000)
 """
 
 
-@pytest.mark.parametrize(("make", "message"), HOSTILE, ids=[each[0].__name__ for each in HOSTILE])
+@pytest.mark.parametrize(("make", "message"), HOSTILE, ids=[case[0].__name__ for case in HOSTILE])
 def test_it_is_refused_within_a_second_and_100_megabytes(tmp_path, right, make, message):
     path = tmp_path / "bad"
     make(path)
@@ -156,7 +156,7 @@ def test_a_result_is_written_neither_through_a_link_nor_over_a_record(
     assert precious.read_text() == "precious"
     assert main([right, right, option, str(precious)]) == 0
     assert "bit-identical" in precious.read_text()
-    assert not [each for each in os.listdir(str(tmp_path)) if each.startswith(".tf-lossscale")]
+    assert not [name for name in os.listdir(str(tmp_path)) if name.startswith(".tf-lossscale")]
 
 
 def test_a_result_is_written_at_once_or_not_at_all(tmp_path, capsys, right, monkeypatch):

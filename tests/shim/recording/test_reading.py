@@ -79,7 +79,7 @@ def test_interleaved_optimizers_are_told_apart(tmp_path, capsys):
     path = tmp_path / "record"
     lines = [line for pair in zip(steps(0, range(5)), steps(1, range(5))) for line in pair]
     path.write_text(HEADER + OPTIMIZER + SECOND + "".join(lines) + '{"end": 10}\n')
-    assert [each.steps for each in read_record(str(path)).optimizers] == [[*range(5)]] * 2
+    assert [optimizer.steps for optimizer in read_record(str(path)).optimizers] == [[*range(5)]] * 2
     assert main([str(path), str(path)]) == 0
     capsys.readouterr()
 
@@ -91,7 +91,7 @@ def test_steps_that_are_missing_are_gaps(tmp_path, capsys):
     path.write_text(HEADER + OPTIMIZER + "".join([*steps(0, range(4)), gap, *rest]))
     whole.write_text(HEADER + OPTIMIZER + "".join(steps(0, range(14))))
     (found,) = read_record(str(path)).optimizers
-    assert [(each.first, each.end) for each in found.gaps] == [(4, 7), (10, 12)]
+    assert [(gap.first, gap.end) for gap in found.gaps] == [(4, 7), (10, 12)]
     assert main([str(path), str(whole)]) == 1
     out = capsys.readouterr().out
     assert "steps 4 to 6 of the old run are missing, and 1 more gaps" in out

@@ -78,7 +78,7 @@ def test_gradients_that_are_accumulated_in_one_graph_are_all_looked_at(tmp_path)
             [gradient for gradient, _ in optimizer.compute_gradients(loss + 0.0 * other, variables)]
             for loss, other in (losses, losses[::-1])
         ]
-        sums = [tf.add_n(each) for each in zip(*parts)]
+        sums = [tf.add_n(gradients) for gradients in zip(*parts)]
         step = optimizer.apply_gradients(zip(clipping.clipped(sums), variables))
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())

@@ -195,13 +195,13 @@ def test_threads_with_an_optimizer_each(tmp_path):
     for program in programs:
         program.run([1.0], program.step)
     threads = [
-        threading.Thread(target=each.run, args=(values, each.step))
-        for each, values in zip(programs, factors)
+        threading.Thread(target=program.run, args=(values, program.step))
+        for program, values in zip(programs, factors)
     ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     tfls.recording.stop()
     for number, program in enumerate(programs):
         np.testing.assert_equal(rows(tmp_path / "record", number), program.seen)

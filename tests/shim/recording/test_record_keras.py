@@ -18,9 +18,9 @@ ORIGINALS = recorded.originals()
 # The experimental class shares the step of the final one, where there are both.
 SUBJECTS = recorded.with_own_step() + ORIGINALS
 OF_TF_KERAS = [
-    each
-    for each in SUBJECTS
-    if each.kind.optimizers.SGD is keras.optimizers.SGD and each.kind.name != "legacy"
+    subject
+    for subject in SUBJECTS
+    if subject.kind.optimizers.SGD is keras.optimizers.SGD and subject.kind.name != "legacy"
 ]
 if recorded.TF < (2, 11):
     OF_TF_KERAS = SUBJECTS
@@ -83,9 +83,9 @@ def fit(subject, strategy=None, **options):
     inner = getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
     variables = recorded.variables_of(inner)
     return {
-        "weights": [each.tolist() for each in model.get_weights()],
-        "names": [getattr(each, "path", each.name) for each in variables],
-        "state": [each.numpy().tolist() for each in variables],
+        "weights": [weight.tolist() for weight in model.get_weights()],
+        "names": [getattr(variable, "path", variable.name) for variable in variables],
+        "state": [variable.numpy().tolist() for variable in variables],
         "random": tf.random.normal([2]).numpy().tolist(),
         "scales": scales,
         "losses": losses,
@@ -100,8 +100,8 @@ def check(kept, record):
     np.testing.assert_allclose(record.loss, kept["losses"], rtol=1e-5)
     assert record.finite == [step not in NOT_FINITE for step in range(STEPS)]
     assert record.applied == record.finite
-    assert [each is None for each in record.norm] == [not each for each in record.finite]
-    assert [each == 0 for each in record.bad] == [not each for each in record.finite]
+    assert [norm is None for norm in record.norm] == [not is_finite for is_finite in record.finite]
+    assert [bad == 0 for bad in record.bad] == [not is_finite for is_finite in record.finite]
     assert record.initial_weights is not None
 
 
@@ -119,8 +119,8 @@ def test_fit(subject, run_eagerly, tmp_path):
 def test_fit_with_steps_that_xla_compiles(subject, tmp_path):
     with Recording(tmp_path) as recording:
         kept = fit(subject, jit_compile=True)
-    for one, other in zip(kept["weights"], fit(subject, run_eagerly=True)["weights"]):
-        np.testing.assert_allclose(one, other, rtol=2e-6)
+    for weight, other in zip(kept["weights"], fit(subject, run_eagerly=True)["weights"]):
+        np.testing.assert_allclose(weight, other, rtol=2e-6)
     check(kept, recording.record)
     assert recording.header.xla is True
 

@@ -11,11 +11,11 @@ V1 = ["contrib-ours", "v1-ours"]
 
 def cases(mode):
     if mode == "graph":
-        return [f"{each}:graph" for each in [*V1, "v1-original"]]
-    ours = [each for each in recorded.ours() if each.api == "final"]
+        return [f"{name}:graph" for name in [*V1, "v1-original"]]
+    ours = [subject for subject in recorded.ours() if subject.api == "final"]
     modes = ["eager", "function"] if LONG else ["eager"]
-    keras = [f"{each}:{mode}" for each in [*ours, *recorded.originals()] for mode in modes]
-    return [f"{each}:function" for each in V1] + keras
+    keras = [f"{subject}:{mode}" for subject in [*ours, *recorded.originals()] for mode in modes]
+    return [f"{name}:function" for name in V1] + keras
 
 
 @pytest.mark.parametrize("mode", ["graph", "eager"])
@@ -27,5 +27,5 @@ def test_each_step_of_all_replicas_is_one_row_and_the_run_is_the_same(mode):
 
 
 def test_fit():
-    (subject,) = [each for each in recorded.ours() if each.api == "final"][-1:]
+    (subject,) = [subject for subject in recorded.ours() if subject.api == "final"][-1:]
     assert run_program("recording/mirrored_fit.py", str(subject), keras=True)

@@ -29,17 +29,20 @@ def test_recording_changes_nothing_and_says_what_happened(what):
 
 def compare(folder, *cases):
     """Compares the records of two trainings."""
-    paths = [str(folder / each.partition(":")[0]) for each in cases]
+    paths = [str(folder / case.partition(":")[0]) for case in cases]
     for what, path in zip(cases, paths):
         replicated.of_one(what, "record", path)
     return main(["compare", *paths])
 
 
-@pytest.mark.parametrize("name", [each for each in NAMES if each.endswith("original")])
+@pytest.mark.parametrize(
+    "name",
+    [name_of_original for name_of_original in NAMES if name_of_original.endswith("original")],
+)
 @pytest.mark.parametrize("fixed", ["", "fixed-"])
 def test_compare_finds_the_original_and_ours_identical(fixed, name, tmp_path, capsys):
     names = name, name.replace("original", "ours")
-    assert compare(tmp_path, *(f"{fixed}{each}:graph-references" for each in names)) == 0
+    assert compare(tmp_path, *(f"{fixed}{name}:graph-references" for name in names)) == 0
     assert "bit-identical" in capsys.readouterr().out
 
 
@@ -53,7 +56,9 @@ def test_a_loss_that_may_be_of_another_step_is_unknown(tmp_path):
         weight, optimizer = v1_variable(), v1_optimizer()
         pairs = optimizer.compute_gradients(weight * 1.0, [weight])
         pairs_of_other = optimizer.compute_gradients(weight * 2.0, [weight])
-        steps = [optimizer.apply_gradients(each) for each in (pairs, pairs_of_other)]
+        steps = [
+            optimizer.apply_gradients(pairs_of_step) for pairs_of_step in (pairs, pairs_of_other)
+        ]
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())
             for step in steps:
@@ -68,8 +73,8 @@ def test_without_norm_the_gradients_are_not_read(tmp_path):
         replicated.run(strategy, "contrib-ours:graph-references", 0.5, 1, "nothing")
     record, steps = recording.record, replicated.expected(1, 0.5)
     assert record.norm == record.bad == [None] * len(steps)
-    assert record.finite == [each.applied for each in steps]
-    assert record.scales == [replicated.SCALE, *(each.scale for each in steps[:-1])]
+    assert record.finite == [step.applied for step in steps]
+    assert record.scales == [replicated.SCALE, *(step.scale for step in steps[:-1])]
 
 
 def test_steps_after_stop_are_not_recorded(tmp_path):

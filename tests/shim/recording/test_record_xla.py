@@ -18,7 +18,7 @@ if recorded.TF < (2, 0):
 
 JIT = replicated.JIT
 # The experimental class makes the same steps as the final one.
-SUBJECTS = [each for each in recorded.ours() if each.api == "final"]
+SUBJECTS = [subject for subject in recorded.ours() if subject.api == "final"]
 SUBJECTS += recorded.originals()[0 if LONG else -1 :]  # or the newest
 
 
@@ -62,7 +62,7 @@ def test_many_steps_in_one_call_leave_a_gap(tmp_path):
     record = recording.record
     assert record.steps == [*range(476, 1500), *range(1976, 3000)]
     assert record.scale.initial_scale is None
-    assert [(each.first, each.end) for each in record.gaps] == [(1500, 1976)]
+    assert [(gap.first, gap.end) for gap in record.gaps] == [(1500, 1976)]
 
 
 def test_many_calls_leave_no_gap(tmp_path):

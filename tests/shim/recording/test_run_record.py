@@ -79,11 +79,11 @@ def test_the_script_and_the_process_that_it_starts_have_records(script, tmp_path
     assert "from the same weights" in advice
     if not TF1:
         assert "the shim supplies tf.contrib" in done.stderr
-    records = sorted(each for each in os.listdir(str(tmp_path)) if each.endswith(".jsonl"))
+    records = sorted(name for name in os.listdir(str(tmp_path)) if name.endswith(".jsonl"))
     assert len(records) == 2
     assert records[1] == "record.jsonl"
-    for each in records:
-        record = read_record(str(tmp_path / each))
+    for name in records:
+        record = read_record(str(tmp_path / name))
         (optimizer,) = record.optimizers
         assert record.header.tensorflow == tf.__version__
         assert ("tf.contrib" in (record.header.supplied or [])) is not TF1

@@ -51,7 +51,7 @@ def records(path):
 def test_the_rules_replay_what_the_real_classes_did(path):
     found = list(records(path))
     assert found
-    assert [replay(each) for each in found] == [None] * len(found)
+    assert [replay(trace) for trace in found] == [None] * len(found)
 
 
 def test_a_scale_that_the_rule_does_not_give_is_found():

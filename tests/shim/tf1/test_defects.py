@@ -69,7 +69,7 @@ def test_c3_it_is_an_optimizer(mp):
         assert opt.get_slot_names() == ["m", "v"]
         assert opt.get_slot(variable, "m") is inner.get_slot(variable, "m")
         assert opt.variables()[: len(inner.variables())] == inner.variables()
-        names = [each.op.name for each in opt.variables()[len(inner.variables()) :]]
+        names = [variable.op.name for variable in opt.variables()[len(inner.variables()) :]]
         assert names == ["loss_scale", "good_steps", "bad_steps"]
 
 
@@ -85,7 +85,7 @@ def test_c4_it_can_be_saved_as_an_object(mp):
         keys = {key.split("/.ATTRIBUTES")[0] for key, _ in tf.train.list_variables(path)}
         state = ("loss_scale", "good_steps", "bad_steps")
         assert any(
-            {prefix + each for each in state} <= keys
+            {prefix + name for name in state} <= keys
             for prefix in ("m/", "opt/loss_scale_manager/")
         )
         assert "v/.OPTIMIZER_SLOT/opt/base_optimizer/momentum" in keys
@@ -232,7 +232,7 @@ def test_m3_m4_it_is_an_optimizer(ns):
         opt.minimize(tf.reduce_sum(variable))
         assert opt.get_name() == "Mine"
         assert opt.variables()[: len(inner.variables())] == inner.variables()
-        names = [each.op.name for each in opt.variables()[len(inner.variables()) :]]
+        names = [variable.op.name for variable in opt.variables()[len(inner.variables()) :]]
         assert names == ["current_loss_scale", "good_steps"]
         assert opt.get_slot_names() == ["m", "v"]
         assert opt.get_slot(variable, "m") is inner.get_slot(variable, "m")

@@ -55,7 +55,7 @@ def fixed(path, inner):
 def compare(got, wanted):
     assert set(got) == set(wanted)
     for key, value in wanted.items():
-        value = [support.number(each) for each in np.ravel(value)]
+        value = [support.number(element) for element in np.ravel(value)]
         np.testing.assert_array_equal(
             np.ravel(got[key]).astype(np.float32), np.array(value, np.float32), key
         )
@@ -98,7 +98,7 @@ def test_saver_files_by_name(path):
 
 @pytest.mark.parametrize(
     "path",
-    [each for each in having("checkpoint_prefix") if each.endswith("_graph")],
+    [name for name in having("checkpoint_prefix") if name.endswith("_graph")],
     ids=recorded_files.label,
 )
 def test_checkpoints_by_object_in_a_session(path):
@@ -114,7 +114,7 @@ def test_checkpoints_by_object_in_a_session(path):
 
 @pytest.mark.parametrize(
     "path",
-    [each for each in having("checkpoint_prefix") if each.endswith("_eager")],
+    [name for name in having("checkpoint_prefix") if name.endswith("_eager")],
     ids=recorded_files.label,
 )
 def test_checkpoints_by_object_in_eager_mode(path, tmp_path):

@@ -41,15 +41,15 @@ def test_on_and_off(v1, log):
         v1.disable_mixed_precision_graph_rewrite()
         assert not option()
         assert not session_rewrites()
-        assert not any("already disabled" in each for each in log)
+        assert not any("already disabled" in message for message in log)
         v1.disable_mixed_precision_graph_rewrite()
-        assert any("called when mixed precision is already disabled" in each for each in log)
+        assert any("called when mixed precision is already disabled" in message for message in log)
 
 
 def test_existing_sessions_are_reported(v1, log):
     with support.graph():
         v1.enable_mixed_precision_graph_rewrite(sgd())
-    assert any("You already have existing Sessions" in each for each in log)
+    assert any("You already have existing Sessions" in message for message in log)
 
 
 def test_other_options_are_kept(v1):

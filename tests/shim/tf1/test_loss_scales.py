@@ -154,7 +154,7 @@ def test_an_overridden_reset_is_called_when_the_scale_changes(contrib, mode):
         for flag in (False, True, True, False, True, False):
             if session is None:
                 assert manager.update_loss_scale(flag) is None
-                seen.append([each.numpy() for each in [manager.get_loss_scale(), *state]])
+                seen.append([variable.numpy() for variable in [manager.get_loss_scale(), *state]])
             else:
                 session.run(update, {finite: flag})
                 seen.append(session.run([manager.get_loss_scale(), *state]))

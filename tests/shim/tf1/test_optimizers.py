@@ -141,9 +141,9 @@ class TestInASession:
         ]
         assert not tf1.trainable_variables()
         assert tf1.get_collection(tf1.GraphKeys.LOCAL_VARIABLES) == []
-        for each in variables:
-            assert each.synchronization == tf.VariableSynchronization.AUTO
-            assert each.aggregation == tf.VariableAggregation.NONE
+        for variable in variables:
+            assert variable.synchronization == tf.VariableSynchronization.AUTO
+            assert variable.aggregation == tf.VariableAggregation.NONE
 
     def test_names_in_the_graph(self, make, subject, session):
         class Counting(tf1.train.GradientDescentOptimizer):
@@ -152,8 +152,8 @@ class TestInASession:
                 self.count = tf1.Variable(lambda: 0, name="count", trainable=False)
 
         variable = tf1.get_variable("v", initializer=[1.0], use_resource=True)
-        for each in (support.sgd(), make(support.sgd())[0]):
-            step = each.minimize(tf.reduce_sum(variable))
+        for optimizer in (support.sgd(), make(support.sgd())[0]):
+            step = optimizer.minimize(tf.reduce_sum(variable))
         inner = Counting(0.5)
         make(inner)[0].minimize(tf.reduce_sum(variable))
         scope = inner.count.op.name.split("/")[-2]
@@ -262,5 +262,5 @@ def test_each_optimizer_takes_each_loss_scale(scale_of, optimizer_of):
         trace = []
         for value in (1.0, INF, 1.0, 1.0):
             session.run(train, {factor: value})
-            trace.append([float(each) for each in session.run([weight, loss_scale()])])
+            trace.append([float(number) for number in session.run([weight, loss_scale()])])
         assert trace == [[0.5, 8.0], [0.5, 4.0], [0.0, 4.0], [-0.5, 8.0]]

@@ -98,7 +98,9 @@ def run(program, side, namespaces):
                 if side is contrib_side:
                     # The original makes sparse gradients dense (known difference C2). No row is
                     # in one twice: the sum of two depends on whether it is unscaled before.
-                    pairs = [(tf.convert_to_tensor(gradient), each) for gradient, each in pairs]
+                    pairs = [
+                        (tf.convert_to_tensor(gradient), variable) for gradient, variable in pairs
+                    ]
                 step = opt.apply_gradients(pairs, global_step)
                 both.append((step, [variable, global_step, *state]))
         session.run(tf1.global_variables_initializer())

@@ -42,7 +42,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(
-    ("definition", "space"), RECORDED, ids=[each["name"] for each, _ in RECORDED]
+    ("definition", "space"), RECORDED, ids=[definition["name"] for definition, _ in RECORDED]
 )
 def test_like_the_recorded_originals(definition, space):
     ours = attribute(tfls, space + "." + definition["name"].replace("_rewrite_v1", "_rewrite"))
@@ -59,7 +59,7 @@ def test_like_the_recorded_originals(definition, space):
 
 
 def test_every_class_and_function_was_recorded():
-    recorded = {each["name"].replace("_rewrite_v1", "_rewrite") for each, _ in RECORDED}
+    recorded = {definition["name"].replace("_rewrite_v1", "_rewrite") for definition, _ in RECORDED}
     assert recorded == {
         *dir(tfls.contrib.mixed_precision),
         *dir(tfls.compat.v1.mixed_precision),

@@ -29,7 +29,7 @@ class Uninitialized(tf1.train.Optimizer):
 
 
 def trained(session, step, *variables):
-    return [float(each) for each in support.trained(session, step, variables)]
+    return [float(weight) for weight in support.trained(session, step, variables)]
 
 
 @pytest.mark.parametrize("resource", [False, True])
@@ -43,7 +43,7 @@ def test_callable_losses_in_a_graph(contrib, resource):
             contrib.ExponentialUpdateLossScaleManager(8.0, 2),
         )
         pairs = opt.compute_gradients(lambda: w * w)
-        assert [(gradient is None, each.name) for gradient, each in pairs] == [
+        assert [(gradient is None, variable.name) for gradient, variable in pairs] == [
             (False, "w:0"),
             (True, "u:0"),
         ]

@@ -103,12 +103,12 @@ def test_names_and_order(name):
         variable = tf1.get_variable("v", initializer=[1.0])
         optimizer = make()
         optimizer.minimize(tf.reduce_sum(variable))
-        names = [each.op.name for each in optimizer.variables()]
+        names = [variable.op.name for variable in optimizer.variables()]
         assert names == ["v/Momentum", *own]
-        saved = {each.op.name for each in tf1.global_variables()}
+        saved = {variable.op.name for variable in tf1.global_variables()}
         assert saved == {"v", *names}
         outer = tfls.tpu.CrossShardOptimizer(optimizer)
-        assert [each.op.name for each in outer.variables()] == names
+        assert [variable.op.name for variable in outer.variables()] == names
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,7 +118,7 @@ def test_in_eager_mode(name):
         optimizer = make()
         variable = tf.compat.v2.Variable([1.0], name="v")
         optimizer.minimize(lambda: tf.reduce_sum(variable), var_list=[variable])
-        names = [each.name.split(":")[0].split("/")[-1] for each in optimizer.variables()]
+        names = [variable.name.split(":")[0].split("/")[-1] for variable in optimizer.variables()]
         # In eager mode, the names of slots are numbered through the whole process.
         assert names[0].startswith("Momentum")
         assert names[1:] == own
@@ -129,4 +129,4 @@ def test_a_manager_of_two_optimizers_counts_once():
         manager = exponential()
         inner = mp.LossScaleOptimizer(support.sgd(), manager)
         outer = mp.LossScaleOptimizer(inner, manager)
-        assert [each.op.name for each in outer.variables()] == OF_EXPONENTIAL
+        assert [variable.op.name for variable in outer.variables()] == OF_EXPONENTIAL

@@ -10,9 +10,9 @@ FINAL_SCALE = 16.0
 def check(workers, cases, count):
     """Asserts that the workers agree, and have the weights of one process in each case."""
     keys = [key for key in next(iter(workers[0].values())) if key not in ("again", "own")]
-    for each in workers:
-        assert list(each) == cases
-        for case, found in each.items():
+    for worker in workers:
+        assert list(worker) == cases
+        for case, found in worker.items():
             assert {key: found[key] for key in keys} == {
                 key: workers[0][case][key] for key in keys
             }, case

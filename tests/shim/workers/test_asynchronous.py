@@ -34,7 +34,7 @@ def step(subject: Any, optimizer: Any, variable: Any, gradient: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", [each for each in recorded.ours() if each.api == "final"], ids=str
+    "subject", [subject for subject in recorded.ours() if subject.api == "final"], ids=str
 )
 def test_threads_share_an_optimizer(subject: Any) -> None:
     """One thread has steps that overflow, another one only finite steps, on its own variable."""

@@ -21,12 +21,12 @@ pytestmark = [
 
 def subjects(kind=None):
     """The classes over all kinds of optimizers, or over one."""
-    ours = [each for each in recorded.ours() if each.api == "final"]
+    ours = [subject for subject in recorded.ours() if subject.api == "final"]
     # Keras 3's own class leaves the other workers waiting forever at an overflow.
-    originals = [each for each in recorded.originals() if each.kind.name != "keras3"]
+    originals = [subject for subject in recorded.originals() if subject.kind.name != "keras3"]
     if not LONG:
         originals = originals[:1]  # which shows that a program trains with it as with ours
-    return [str(each) for each in ours + originals if kind in (None, each.kind.name)]
+    return [str(subject) for subject in ours + originals if kind in (None, subject.kind.name)]
 
 
 def cases(kind):
@@ -58,7 +58,7 @@ def is_possible(subject, optimizer, gradients, mode):
     return not (mode == "loop" and subject.startswith("original-experimental"))
 
 
-KINDS = [each for each in ("legacy", "new", "keras3") if subjects(each)]
+KINDS = [kind for kind in ("legacy", "new", "keras3") if subjects(kind)]
 
 
 @pytest.fixture(scope="module", params=KINDS if LONG else [None])

@@ -19,15 +19,18 @@ def cases(family):
     """All cases of a family in the long tests, a choice of all families otherwise."""
     if LONG:
         found = [
-            (each, optimizer, gradients, mode)
-            for each in ([family, ORIGINAL] if family == "v1" else [family])
+            (family_of_case, optimizer, gradients, mode)
+            for family_of_case in ([family, ORIGINAL] if family == "v1" else [family])
             for optimizer in ("sgd", "momentum", "adam", "passing")
             for gradients in ("dense", "sparse", "half")
             for mode in ("function", "eager", "again")
         ]
     else:
-        found = [(each, "momentum", "sparse", "function") for each in [*WRAPPERS, "v1-cross"]]
-        found += [(each, "sgd", "dense", "again") for each in ("contrib", "v1")]
+        found = [
+            (family_of_case, "momentum", "sparse", "function")
+            for family_of_case in [*WRAPPERS, "v1-cross"]
+        ]
+        found += [(family_of_case, "sgd", "dense", "again") for family_of_case in ("contrib", "v1")]
         found += [
             ("contrib", "passing", "sparse", "function"),
             ("v1", "sgd", "half", "function"),
@@ -85,8 +88,8 @@ def test_an_overflow_of_one_worker_is_skipped_by_all(trained):
 
 
 def test_the_gradients_can_be_read_again_after_the_step(trained):
-    for each in trained:
-        for case, found in each.items():
+    for variable in trained:
+        for case, found in variable.items():
             # A plain cross-shard optimizer, which would apply the overflow, is not given it.
             steps = APPLIED if case.startswith("cross:") else APPLIED + 1
             assert len(found["again"]) == (steps if case.endswith("again") else 0)

@@ -26,7 +26,9 @@ FIRST_IMPORTS = [
 # does not find them, with or without us.
 if sys.version_info < (3, 8):
     own = ("tf.contrib", "tensorflow.contrib")
-    FIRST_IMPORTS = [each for each in FIRST_IMPORTS if not any(name in each for name in own)]
+    FIRST_IMPORTS = [
+        statement for statement in FIRST_IMPORTS if not any(name in statement for name in own)
+    ]
 failures = {}
 start = threading.Barrier(len(FIRST_IMPORTS))
 
@@ -47,9 +49,9 @@ threads = [
     threading.Thread(target=first_import, args=(code, chance.choice([0, 0, 0.0001, 0.001, 0.01])))
     for code in FIRST_IMPORTS
 ]
-for each in threads:
-    each.start()
-for each in threads:
-    each.join()
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 faulthandler.cancel_dump_traceback_later()
 print(json.dumps(failures))

@@ -78,10 +78,10 @@ class Case:
         values = zip(SHAPES, zeros())
         if self.kind is None:
             return [
-                tf1.get_variable(f"{name}/{each}", initializer=value, use_resource=True)
+                tf1.get_variable(f"{name}/{variable_name}", initializer=value, use_resource=True)
                 if not tf.executing_eagerly()
                 else tf.Variable(value)
-                for each, value in values
+                for variable_name, value in values
             ]
         return [recorded.make_variable(self.kind, value, f"{name}_{e}") for e, value in values]
 

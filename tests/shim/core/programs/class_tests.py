@@ -33,7 +33,7 @@ class Symbol:
     """One class: ours, TensorFlow's (or None), and how an object of either is made."""
 
     def __init__(self, family, base, name, namespaces, make, attribute=None):
-        ours, theirs = (found(each, attribute or name) for each in namespaces)
+        ours, theirs = (found(namespace, attribute or name) for namespace in namespaces)
         self.family, self.name, self.make = family, name, make
         self.classes = [ours] if theirs is None else [ours, theirs]
         self.bases = {name, base}
@@ -53,7 +53,7 @@ def all_symbols():
     contrib = tfls.contrib.mixed_precision, VERSION < (2, 0) and tf.contrib.mixed_precision
     shard = tfls.compat.v1.tpu, V1.tpu
     final = tfls.keras.mixed_precision, found(original_keras, "mixed_precision")
-    experimental = [each and found(each, "experimental") for each in final]
+    experimental = [cls and found(cls, "experimental") for cls in final]
     optimizer, manager = "LossScaleOptimizer", "LossScaleManager"
     for row in (
         ("scale", "LossScale", "LossScale", v1, None),
@@ -81,7 +81,7 @@ def all_symbols():
 
 def check(expected, answer, *what):
     if bool(answer) != expected:
-        wrong.append([str(each) for each in what] + ["is", bool(answer)])
+        wrong.append([str(part) for part in what] + ["is", bool(answer)])
 
 
 def dispatched(cls, value):
@@ -200,9 +200,9 @@ if MODE in ("install", "replace", "uninstall"):
         tfls.uninstall()
 
 symbols = list(all_symbols())
-for one in symbols:
+for symbol in symbols:
     for other in symbols:
-        check_pair(one, other)
+        check_pair(symbol, other)
 for symbol in symbols:
     if symbol.make is not None:
         check_metaclasses(symbol)

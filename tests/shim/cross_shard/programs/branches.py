@@ -70,7 +70,7 @@ def main():
                     call = tf.function(call, autograph=False)
                 try:
                     call(tf.constant(True))
-                    told = [float(one.numpy()) for one in case.copies()]
+                    told = [float(copy.numpy()) for copy in case.copies()]
                 except RuntimeError as error:
                     told = str(error)
                 how = "traced" if traced else "eager"

@@ -47,14 +47,14 @@ def replica_number():
 def values_of(function):
     """Runs `function` on all replicas, twice, and returns its list of tensors, per replica."""
     if MODE == "graph":
-        tensors = [local(each) for each in on_replicas(function)]
+        tensors = [local(value) for value in on_replicas(function)]
         SESSION.run(tensors)
         results = SESSION.run(tensors)
     else:
         run = tf.function(lambda: on_replicas(function)) if MODE == "function" else None
         for _ in range(2):
             outputs = run() if run else on_replicas(function)
-        results = [[tensor.numpy() for tensor in local(each)] for each in outputs]
+        results = [[tensor.numpy() for tensor in local(output)] for output in outputs]
     return [[np.asarray(copy, np.float64).tolist() for copy in copies] for copies in results]
 
 
@@ -152,7 +152,7 @@ def in_a_branch():
 
     @tf.function(autograph=False)
     def step():
-        return [local(each) for each in on_replicas(on_each)]
+        return [local(value) for value in on_replicas(on_each)]
 
     return [float(copy) for copy in step()[0]]
 
@@ -310,7 +310,7 @@ def trained(name):
             run() if MODE == "function" else on_replicas(on_each)
             weights = [copy.numpy() for copy in local(w)]
             tables = [copy.numpy() for copy in local(table)]
-        history.append([[float(each[0]) for each in weights], [float(t[1, 0]) for t in tables]])
+        history.append([[float(weight[0]) for weight in weights], [float(t[1, 0]) for t in tables]])
     return history
 
 

@@ -67,7 +67,7 @@ def step(swap):
     else:
         both = [update_vector, update_scalar]
         updates = [update() for update in (both[::-1] if swap else both)]
-    with tf.control_dependencies([each for each in updates if each is not None]):
+    with tf.control_dependencies([update for update in updates if update is not None]):
         return tf.constant(0.0)
 
 
@@ -81,7 +81,7 @@ def error_of(call):
 
 
 def in_session():
-    train, both = local(RUN(step, (OTHER,))), [local(each) for each in (vector, scalar)]
+    train, both = local(RUN(step, (OTHER,))), [local(variable) for variable in (vector, scalar)]
     with tf1.Session(SERVER.target, config=CONFIG) as session:
         session.run(tf1.global_variables_initializer())
         before = session.run(both)
@@ -95,9 +95,9 @@ def eagerly():
 
     call = tf.function(everywhere, autograph=False) if MODE == "function" else everywhere
     call(False)
-    before = [local(each).numpy() for each in (vector, scalar)]
+    before = [local(variable).numpy() for variable in (vector, scalar)]
     found = error_of(lambda: call(OTHER).numpy())
-    return found, before, [local(each).numpy() for each in (vector, scalar)]
+    return found, before, [local(variable).numpy() for variable in (vector, scalar)]
 
 
 found, before, after = in_session() if MODE == "session" else eagerly()

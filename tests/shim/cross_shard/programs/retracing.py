@@ -21,7 +21,7 @@ OLD = support.TF_VERSION < (2, 4)
 STEPS = 3
 SHAPES = ([3], [], [2, 2])
 GROUPS = {
-    "subgroups": [[each, each + WORKERS // 2] for each in range(WORKERS // 2)],
+    "subgroups": [[member, member + WORKERS // 2] for member in range(WORKERS // 2)],
     "reversed": [list(range(WORKERS))[::-1]],
 }
 
@@ -59,16 +59,16 @@ def trained_by_keras(name, mode):
     keras_3 = hasattr(tf.keras, "Operation")
     with STRATEGY.scope():
         make = tf.keras.Variable if keras_3 else tf.Variable
-        weights = [make(tf.zeros(each)) for each in SHAPES]
+        weights = [make(tf.zeros(shape)) for shape in SHAPES]
         optimizer = loss_scale_optimizer("keras", name)
         if keras_3:
             optimizer.build(weights)
-    watched = [each.value for each in weights] if keras_3 else weights
+    watched = [weight.value for weight in weights] if keras_3 else weights
 
     def step(batch):
         with tf.GradientTape() as tape:
-            factors = [each * tf.reduce_sum(batch) for each in (1.0, 2.0, 3.0)]
-            parts = [tf.reduce_sum(each) * factor for each, factor in zip(watched, factors)]
+            factors = [number * tf.reduce_sum(batch) for number in (1.0, 2.0, 3.0)]
+            parts = [tf.reduce_sum(weight) * factor for weight, factor in zip(watched, factors)]
             loss = optimizer.get_scaled_loss(tf.add_n(parts))
         gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, watched))
         optimizer.apply_gradients(zip(gradients, weights))
@@ -84,7 +84,7 @@ def trained(what, name, mode):
     if what in ("half", "mixed"):
         dtypes = [tf.float16] * 3 if what == "half" else [tf.float16, tf.float32, tf.float32]
     with STRATEGY.scope():
-        weights = [tf.Variable(tf.zeros(each, dtype)) for each, dtype in zip(SHAPES, dtypes)]
+        weights = [tf.Variable(tf.zeros(shape, dtype)) for shape, dtype in zip(SHAPES, dtypes)]
         if what in ("contrib", "v1"):
             optimizer = loss_scale_optimizer(what, name)
         else:
@@ -97,9 +97,9 @@ def trained(what, name, mode):
 
     def step(batch):
         def loss():
-            sums = [tf.reduce_sum(tf.cast(each, tf.float32)) for each in weights]
-            factors = [each * tf.reduce_sum(batch) for each in (1.0, 2.0, 3.0)]
-            return tf.add_n([each * factor for each, factor in zip(sums, factors)])
+            sums = [tf.reduce_sum(tf.cast(weight, tf.float32)) for weight in weights]
+            factors = [number * tf.reduce_sum(batch) for number in (1.0, 2.0, 3.0)]
+            return tf.add_n([total * factor for total, factor in zip(sums, factors)])
 
         optimizer.minimize(loss, var_list=weights)
         return tf.constant(0.0)
@@ -126,7 +126,7 @@ def sums(mode):
         unknown = namespace.cross_replica_sum(pair)
         return tf.concat([total, [gradient, looped, crossed], unknown], axis=0)
 
-    return [each.numpy().tolist() for each in run_steps(step, mode)]
+    return [total.numpy().tolist() for total in run_steps(step, mode)]
 
 
 results = {}

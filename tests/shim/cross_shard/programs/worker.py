@@ -23,7 +23,7 @@ def sums():
     if WORKERS == 4:
         groups += [[[0, 1], [2, 3]], [[0, 2], [3, 1]]]
     return [namespace.cross_replica_sum(10 * r)] + [
-        namespace.cross_replica_sum(r, each) for each in groups
+        namespace.cross_replica_sum(r, group) for group in groups
     ]
 
 
@@ -47,13 +47,13 @@ def step(number):
 
 def in_session():
     number = tf1.placeholder(tf.float32, [])
-    summed = [local(each) for each in RUN(sums)]
+    summed = [local(total) for total in RUN(sums)]
     train = STRATEGY.experimental_local_results(RUN(step, (number,)))
     with tf1.Session(SERVER.target, config=CONFIG) as session:
         session.run(tf1.global_variables_initializer())
         yield from (session.run(summed) for _ in range(2))
-        for each in range(STEPS):
-            session.run(train, {number: each})
+        for value in range(STEPS):
+            session.run(train, {number: value})
             yield session.run(local(weights))
 
 
@@ -61,10 +61,10 @@ def eagerly():
     yield tf.function(lambda: RUN(sums), autograph=False)()
     yield RUN(sums)
     train = tf.function(lambda number: (RUN(step, (number,)), 0)[1], autograph=False)
-    for each in range(STEPS):
-        train(tf.constant(float(each)))
+    for value in range(STEPS):
+        train(tf.constant(float(value)))
         yield local(weights).numpy()
 
 
-found = [[float(each) for each in one] for one in (in_session if IN_SESSION else eagerly)()]
+found = [[float(value) for value in values] for values in (in_session if IN_SESSION else eagerly)()]
 print(json.dumps({"sums": found[:2], "trained": found[2:]}))

@@ -27,7 +27,7 @@ import tensorflow as tf  # noqa: E402 - after the installation
 
 
 def is_ours(cls):
-    return any(each.__module__.startswith("tf_lossscale.") for each in cls.__mro__)
+    return any(base.__module__.startswith("tf_lossscale.") for base in cls.__mro__)
 
 
 def compiled():
@@ -57,8 +57,8 @@ def whose():
     path = mixed_precision.LossScaleOptimizer
     return {
         "path": is_ours(path),
-        "made": [is_ours(type(each)) for each in optimizers],
-        "instances": [isinstance(each, path) for each in optimizers],
+        "made": [is_ours(type(optimizer)) for optimizer in optimizers],
+        "instances": [isinstance(optimizer, path) for optimizer in optimizers],
     }
 
 
@@ -87,7 +87,7 @@ tf_lossscale.uninstall()
 found["after"] = whose()
 if not EARLY:
     found["restored"] = state() == was
-    found["finders"] = [type(each).__name__ for each in sys.meta_path if each not in finders]
+    found["finders"] = [type(finder).__name__ for finder in sys.meta_path if finder not in finders]
 tf_lossscale.install(replace=REPLACE)
 found["again"] = whose()
 print(json.dumps(found))

@@ -59,7 +59,7 @@ class Scales(Line):
             scaled_loss = self.optimizer.get_scaled_loss(loss)
         scaled = tape.gradient(scaled_loss, self.trainable_variables)
         gradients = self.optimizer.get_unscaled_gradients(scaled)
-        gradients = [tf.clip_by_value(each, -TINY, TINY) for each in gradients]
+        gradients = [tf.clip_by_value(gradient, -TINY, TINY) for gradient in gradients]
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         return {"loss": loss}
 
@@ -135,7 +135,7 @@ PROGRAMS = (asks, scales, minimizes, wraps_a_fixed_one, only_fits)
 
 def main():
     mixed_precision.set_global_policy("mixed_float16")
-    found = {each.__name__: each() for each in PROGRAMS}
+    found = {program.__name__: program() for program in PROGRAMS}
     print(json.dumps({"tensorflow": tf.__version__, "results": found}), file=sys.stdout)
 
 

@@ -43,7 +43,9 @@ def by_import(namespace, name):
 def not_a_module():
     """Paths through a namespace that TensorFlow has as an attribute only, not as a module."""
     found = []
-    for view, shown in dict({each: each for each in _paths.NAMESPACES}, **_paths.VIEWS).items():
+    for view, shown in dict(
+        {namespace: namespace for namespace in _paths.NAMESPACES}, **_paths.VIEWS
+    ).items():
         owner, name = sys.modules["tensorflow"], "tensorflow"
         for part in view.split("."):
             owner = getattr(owner, part, None)

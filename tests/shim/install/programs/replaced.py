@@ -44,7 +44,7 @@ def named_late():
     }
     whose = {path: module.LossScaleOptimizer.__module__ for path, module in modules.items()}
     optimizer = tf.keras.mixed_precision.LossScaleOptimizer(sgd())
-    modules_of_bases = {vars(each).get("__module__") for each in type(optimizer).__mro__}
+    modules_of_bases = {vars(base).get("__module__") for base in type(optimizer).__mro__}
     return {**whose, "instance": "tf_lossscale._keras.final" in modules_of_bases}
 
 
@@ -56,8 +56,8 @@ if sys.argv[1] == "before" and TF_VERSION >= (2, 4):
 def lineage(optimizer):
     """Returns the packages that the classes of an optimizer come from, ours first."""
     assert isinstance(optimizer, type(sgd()).__mro__[-2]), type(optimizer).__mro__
-    bases = [each for each in type(optimizer).__mro__ if each.__name__.startswith("LossScale")]
-    return [vars(each).get("__module__", "").split(".")[0] for each in bases]
+    bases = [base for base in type(optimizer).__mro__ if base.__name__.startswith("LossScale")]
+    return [vars(base).get("__module__", "").split(".")[0] for base in bases]
 
 
 if hasattr(mixed_precision, "LossScaleOptimizer"):

@@ -89,7 +89,7 @@ def main() -> None:
         if not hasattr(keras_2.layers, "enable_v2_dtype_behavior"):  # it is Keras 3
             keras_2 = importlib.import_module("tf_keras.api._v1.keras")
         keras_2.layers.enable_v2_dtype_behavior()
-    subjects = {str(each): each for each in [*recorded.ours(), *recorded.originals()]}
+    subjects = {str(subject): subject for subject in [*recorded.ours(), *recorded.originals()]}
     results: Dict[str, Any] = {}
     for name in names:
         results[name] = {}

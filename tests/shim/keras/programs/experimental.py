@@ -72,7 +72,7 @@ def mirrored(owner: Any, is_own: bool) -> Dict[str, Any]:
 
     for gradients in GRADIENTS:
         if not is_own:
-            gradients = [float("inf") if each > 100 else each for each in gradients]
+            gradients = [float("inf") if gradient > 100 else gradient for gradient in gradients]
         function(tf.constant(gradients))
         found["weights"].append(float(weight.numpy()))
         found["scales"].append(float(scale_of(optimizer)))
@@ -148,16 +148,16 @@ def compiled(owner: Any) -> List[Any]:
     ones = np.ones((4, 1), "float32")
     models[0].fit(ones, ones, batch_size=2, verbose=0)
     experimental.set_policy("float32")
-    optimizers = [each.optimizer for each in models]
+    optimizers = [model.optimizer for model in models]
     scales = [*map(float, (*map(scale_of, optimizers), loss_scale()))]
     return [recorded.is_ours(optimizers[0]), *scales]
 
 
 def main() -> None:
-    found: Dict[str, Any] = {"rewritten": {who: rewritten(each) for who, each in OWNERS.items()}}
-    found["own"] = {who: mirrored(each, True) for who, each in OF_ANY_SCALE.items()}
-    found["multiplier"] = {who: mirrored(each, False) for who, each in OF_ANY_SCALE.items()}
-    found["graph"] = {who: graph(each) for who, each in OF_ANY_SCALE.items() if not KERAS_3}
+    found: Dict[str, Any] = {"rewritten": {who: rewritten(owner) for who, owner in OWNERS.items()}}
+    found["own"] = {who: mirrored(owner, True) for who, owner in OF_ANY_SCALE.items()}
+    found["multiplier"] = {who: mirrored(owner, False) for who, owner in OF_ANY_SCALE.items()}
+    found["graph"] = {who: graph(owner) for who, owner in OF_ANY_SCALE.items() if not KERAS_3}
     found["shared"] = {
         f"{who}, {'inside' if inside else 'outside'}, momentum {momentum}": shared(
             owner, inside, momentum

@@ -72,7 +72,7 @@ def estimated(subject: Any) -> Any:
             lambda: tf.compat.v1.data.Dataset.from_tensor_slices(data()).batch(1), steps=4
         )
         names = sorted(estimator.get_variable_names())
-        kernels = [each for each in names if "layer_with_weights-0/kernel/.ATTR" in each]
+        kernels = [name for name in names if "layer_with_weights-0/kernel/.ATTR" in name]
         return {
             "weight": float(estimator.get_variable_value(kernels[0]).reshape(())),
             "names": names,
@@ -80,7 +80,7 @@ def estimated(subject: Any) -> Any:
 
 
 def main() -> None:
-    subjects = {str(each): each for each in [*recorded.ours(), *recorded.originals()]}
+    subjects = {str(subject): subject for subject in [*recorded.ours(), *recorded.originals()]}
     results: Dict[str, Any] = {}
     for name in sys.argv[1:]:
         steps = {"fit": fitted}

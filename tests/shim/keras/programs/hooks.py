@@ -90,7 +90,7 @@ def describe(name: str, signature: Any, args: Any, kwargs: Dict[str, Any]) -> st
     shown = []
     for argument, value in list(bound.items())[1:]:
         if isinstance(value, dict) and argument == "kwargs":
-            shown += [f"{each}={value[each]!r}" for each in sorted(value)]
+            shown += [f"{key}={value[key]!r}" for key in sorted(value)]
         elif value is None or isinstance(value, (bool, str)):
             shown.append(f"{argument}={value!r}")
         elif isinstance(value, (list, tuple)):
@@ -125,7 +125,7 @@ def apply_gradients(subject: Any, optimizer: Any, variables: Any, **arguments: A
 
 def minimize(subject: Any, optimizer: Any, variables: Any, with_tape: bool) -> None:
     def loss() -> Any:
-        return sum(tf.square(each) for each in variables)
+        return sum(tf.square(variable) for variable in variables)
 
     if with_tape:
         with tf.GradientTape() as tape:
@@ -187,8 +187,8 @@ def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
     except Exception as error:
         return raised(error)
     values = [
-        float(recorded.number(recorded.gradient_source(getattr(each, "primary", each))))
-        for each in variables
+        float(recorded.number(recorded.gradient_source(getattr(variable, "primary", variable))))
+        for variable in variables
     ]
     log.calls["weights"] = [str(value) for value in values]
     return log.calls
@@ -211,7 +211,9 @@ def run_fit(subject: Any, mode: str, inner: str) -> Dict[str, Any]:
         model.fit(data, epochs=1, verbose=0)
     except Exception as error:
         return raised(error)
-    log.calls["weights"] = [str(value) for each in model.get_weights() for value in each.ravel()]
+    log.calls["weights"] = [
+        str(value) for weight in model.get_weights() for value in weight.ravel()
+    ]
     return log.calls
 
 
@@ -255,7 +257,7 @@ def run(subject: Any) -> Dict[str, Any]:
 
 
 def main() -> None:
-    subjects = {str(each): each for each in recorded.ours() + recorded.originals()}
+    subjects = {str(subject): subject for subject in recorded.ours() + recorded.originals()}
     print(json.dumps({name: run(subjects[name]) for name in sys.argv[1:]}))
 
 

@@ -20,7 +20,7 @@ def scalars(strategy: Any, variable: Any) -> List[float]:
     """A variable of shape `[]` on each replica."""
     value = variable if hasattr(variable, "values") else getattr(variable, "value", variable)
     value = value() if callable(value) else value
-    return [float(each.numpy()) for each in replicas.local(strategy, value)]
+    return [float(copy.numpy()) for copy in replicas.local(strategy, value)]
 
 
 def count_sums(strategy: Any, subject: Any, mode: str, count: int) -> Dict[str, Any]:
@@ -43,11 +43,15 @@ def count_sums(strategy: Any, subject: Any, mode: str, count: int) -> Dict[str, 
         strategy.run(replica_step, args=(gradient,))
 
     graph = step.get_concrete_function(tf.constant(2.0)).graph.as_graph_def()
-    bodies = [graph.node, *[each.node_def for each in graph.library.function]]
+    bodies = [graph.node, *[function.node_def for function in graph.library.function]]
     # A sum is one operation, or one for each replica.
     operations = [node for body in bodies for node in body]
-    at_once = [each for each in operations if each.op == "AddN" and each.attr["N"].i == count]
-    apart = [each for each in operations if each.op.startswith("CollectiveReduce")]
+    at_once = [
+        operation
+        for operation in operations
+        if operation.op == "AddN" and operation.attr["N"].i == count
+    ]
+    apart = [operation for operation in operations if operation.op.startswith("CollectiveReduce")]
     sums = len(at_once) + len(apart) / count
     step(tf.constant(2.0))
     return {"sums": sums, "weights": scalars(strategy, variable)}
@@ -75,7 +79,7 @@ def refused(strategy: Any, subject: Any, mode: str, count: int) -> str:
 def main() -> None:
     count = int(sys.argv[1])
     strategy = replicas.mirrored(count)
-    subjects = {str(each): each for each in recorded.ours()}
+    subjects = {str(subject): subject for subject in recorded.ours()}
     runs = {"sums": count_sums, "refused": refused}
     found = {}
     for what in sys.argv[2:]:

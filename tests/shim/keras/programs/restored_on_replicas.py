@@ -27,12 +27,12 @@ def variables() -> List[Any]:
 
 
 def step(optimizer: Any, trained: List[Any]) -> None:
-    optimizer.apply_gradients([(tf.ones_like(each), each) for each in trained])
+    optimizer.apply_gradients([(tf.ones_like(variable), variable) for variable in trained])
 
 
 def outcome(optimizer: Any, trained: List[Any]) -> Any:
     TWO.run(step, (optimizer, trained))
-    slots = [each.value.values for each in optimizer.inner_optimizer.variables]
+    slots = [slot.value.values for slot in optimizer.inner_optimizer.variables]
     equal = all((first.numpy() == second.numpy()).all() for first, second in slots)
     return [bool(equal), optimizer.inner_optimizer._momentums[0].value.values[1].numpy().tolist()]
 

@@ -22,7 +22,7 @@ from steps import print_results, step_of_keras
 STEPS, OVERFLOW, BATCH, ROWS = 5, 2, 4, 12
 RATE = 2.0**-5
 
-SUBJECTS = {str(each): each for each in recorded.originals() + recorded.ours()}
+SUBJECTS = {str(subject): subject for subject in recorded.originals() + recorded.ours()}
 
 random = np.random.RandomState(11)
 SHAPE = [STEPS, WORKERS * BATCH]
@@ -70,7 +70,7 @@ def examples(gradients, first, last):
     """The batches from `first` to `last`, for all workers together."""
     words = WORDS[first:last].reshape([-1, 4])
     words = np.eye(ROWS, dtype=np.float32)[words] if gradients == "dense" else words
-    numbers, labels = (each[first:last].reshape([-1, 3]) for each in (NUMBERS, LABELS))
+    numbers, labels = (array[first:last].reshape([-1, 3]) for array in (NUMBERS, LABELS))
     dataset = tf.data.Dataset.from_tensor_slices(((words, numbers), labels))
     return dataset.batch(WORKERS * BATCH, drop_remainder=True)
 
@@ -141,7 +141,7 @@ def whole(kind, name, gradients):
 
 
 def values(model):
-    return [np.asarray(each, np.float64).ravel().tolist() for each in model.get_weights()]
+    return [np.asarray(weight, np.float64).ravel().tolist() for weight in model.get_weights()]
 
 
 print_results(train, sys.argv[1:])

@@ -50,11 +50,11 @@ class Trained:
         with STRATEGY.scope():
             start = np.arange(6.0, dtype=np.float32).reshape([3, 2]), np.float32(0.5)
             if kind is None:
-                self.variables = [tf.Variable(each) for each in start]
+                self.variables = [tf.Variable(value) for value in start]
                 optimizer, self._scale = V1[name](tf1.train.MomentumOptimizer(0.125, 0.5))
                 step = step_of_v1(optimizer, self.variables, self._loss)
             else:
-                self.variables = [recorded.make_variable(kind, each, "v") for each in start]
+                self.variables = [recorded.make_variable(kind, value, "v") for value in start]
                 inner = kind.optimizers.SGD(0.125, momentum=0.5)
                 optimizer = recorded.Subject(kind, "final", "ours").dynamic(inner, 8.0, 2)
                 if kind.name == "keras3":
@@ -67,7 +67,7 @@ class Trained:
         )
 
     def _loss(self, number):
-        table, bias = (tf.convert_to_tensor(each) for each in self.variables)
+        table, bias = (tf.convert_to_tensor(variable) for variable in self.variables)
         factor = float(INDEX + 1)
         factor = tf.where(
             tf.logical_and(tf.equal(number, OVERFLOW), INDEX == WORKERS - 1), float("inf"), factor
@@ -82,9 +82,9 @@ class Trained:
 def train(directory=None, die_at=None):
     everything = {name: Trained(name) for name in [*V1, *KERAS]}
     parts = {}
-    for name, each in everything.items():
-        parts[name + "_optimizer"] = each.optimizer
-        for index, variable in enumerate(each.variables):
+    for name, part in everything.items():
+        parts[name + "_optimizer"] = part.optimizer
+        for index, variable in enumerate(part.variables):
             parts[f"{name}_{index}"] = variable
     done = tf.Variable(0)
     checkpoint = tf.train.Checkpoint(done=done, **parts)
@@ -96,12 +96,12 @@ def train(directory=None, die_at=None):
     for number in range(int(done.numpy()), STEPS):
         if number == die_at and INDEX == WORKERS - 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        for each in everything.values():
-            each.step(tf.constant(number))
+        for part in everything.values():
+            part.step(tf.constant(number))
         done.assign_add(1)
         if directory:
             checkpoint.save(os.path.join(directory, "c"))
-        history[str(number)] = {name: each.read() for name, each in everything.items()}
+        history[str(number)] = {name: part.read() for name, part in everything.items()}
     return history
 
 

@@ -34,7 +34,7 @@ def step_of_keras(optimizer, weights, loss_of):
             loss = loss_of(*examples)
             loss = optimizer.get_scaled_loss(loss) if scales else loss
         # Keras 3 keeps TensorFlow's variable inside.
-        found = tape.gradient(loss, [getattr(each, "_value", each) for each in weights])
+        found = tape.gradient(loss, [getattr(weight, "_value", weight) for weight in weights])
         found = optimizer.get_unscaled_gradients(found) if scales else found
         optimizer.apply_gradients(zip(found, weights))
 

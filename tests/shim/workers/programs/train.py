@@ -53,8 +53,8 @@ class Looking(tfls.compat.v1.train.experimental.LossScale):
         return tf.constant(8.0)
 
     def update(self, grads):
-        parts = [part for each in grads for part in replicas.local(STRATEGY, each)]
-        dense = [each.values if isinstance(each, tf.IndexedSlices) else each for each in parts]
+        parts = [part for gradient in grads for part in replicas.local(STRATEGY, gradient)]
+        dense = [part.values if isinstance(part, tf.IndexedSlices) else part for part in parts]
         return tf.no_op(), tf.reduce_all([tf.reduce_all(tf.math.is_finite(x)) for x in dense])
 
     def get_config(self):
@@ -103,7 +103,7 @@ def loss_of(weights, gradients, words, labels, factors):
     """The loss of some examples, of which there are `WORKERS * BATCH` in all."""
     table, kernel, bias, gain = weights
     if gradients == "half":
-        total = sum(tf.reduce_sum(tf.cast(each, tf.float32)) for each in weights)
+        total = sum(tf.reduce_sum(tf.cast(weight, tf.float32)) for weight in weights)
         return total * tf.reduce_sum(factors) / 16.0
     if gradients == "sparse":
         hidden = tf.reduce_mean(tf.nn.embedding_lookup(table, words), axis=1)
@@ -118,12 +118,12 @@ def loss_of(weights, gradients, words, labels, factors):
 def batches(first, last):
     """The examples `first` to `last` of every step."""
     for step in range(STEPS):
-        yield [tf.constant(each[step, first:last]) for each in (WORDS, LABELS, FACTORS)]
+        yield [tf.constant(array[step, first:last]) for array in (WORDS, LABELS, FACTORS)]
 
 
 def make_weights(gradients):
     dtype = "float16" if gradients == "half" else "float32"
-    return [tf.Variable(each.astype(dtype)) for each in START]
+    return [tf.Variable(value.astype(dtype)) for value in START]
 
 
 def compiled(function, mode):
@@ -131,7 +131,7 @@ def compiled(function, mode):
 
 
 def sums_of(gradients):
-    return [tf.reduce_sum(each) for each in gradients]
+    return [tf.reduce_sum(gradient) for gradient in gradients]
 
 
 def step_that_reads_again(optimizer, weights, loss_of, counter):
@@ -140,7 +140,7 @@ def step_that_reads_again(optimizer, weights, loss_of, counter):
     def step(*examples):
         pairs = optimizer.compute_gradients(lambda: loss_of(*examples), weights)
         optimizer.apply_gradients(pairs, counter)
-        with tf.control_dependencies([each.read_value() for each in weights]):
+        with tf.control_dependencies([weight.read_value() for weight in weights]):
             return sums_of([gradient for gradient, _ in pairs])
 
     return step
@@ -148,11 +148,11 @@ def step_that_reads_again(optimizer, weights, loss_of, counter):
 
 def own_gradients(weights, gradients, examples):
     """The sums of this worker's gradients, found without an optimizer."""
-    copies = [tf.constant(local(each).numpy()) for each in weights]
+    copies = [tf.constant(local(weight).numpy()) for weight in weights]
     with tf.GradientTape() as tape:
         tape.watch(copies)
         loss = loss_of(copies, gradients, *examples)
-    return [float(each) for each in sums_of(tape.gradient(loss, copies))]
+    return [float(total) for total in sums_of(tape.gradient(loss, copies))]
 
 
 def train(case):
@@ -173,7 +173,7 @@ def train(case):
     def everywhere(*examples):
         found = replicas.run(STRATEGY, step, examples)
         if mode == "again":
-            return [local(each) for each in found]
+            return [local(value) for value in found]
         return None
 
     everywhere = compiled(everywhere, mode)
@@ -187,7 +187,7 @@ def train(case):
                 examples[2] = tf.fill([BATCH], INF)
         if mode == "again":
             own.append(own_gradients(weights, gradients, examples))
-            again.append([float(each) for each in everywhere(*examples)])
+            again.append([float(total) for total in everywhere(*examples)])
         else:
             everywhere(*examples)
     return {
