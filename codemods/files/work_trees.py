@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Callable, Optional
 
 from . import atomic_write, git
@@ -161,23 +161,33 @@ def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[
         mode, object_id = index.get(path, ("", ""))
         if not mode.startswith("100"):
             yield path, f"git does not track {shown} and could not restore it"
-            continue
-        try:
-            data = atomic_write.read(os.path.join(top, path), _LARGEST)
-        except OSError:
-            data = None
-        if data is None or not _has_id(data, object_id):
+        elif not _has_content(os.path.join(top, path), object_id):
             yield path, f"{shown} has uncommitted changes"
         else:
             same[path] = object_id
-    if same:
-        requests = "".join(f"{object_id}\n" for object_id in same.values()).encode()
-        stored = git.run(top, "cat-file", "--batch-check", data=requests).decode()
-        missing = {line.split(" ")[0] for line in stored.splitlines() if line.endswith(" missing")}
-        for path, object_id in same.items():
-            if object_id in missing:
-                shown = quoted(os.path.join(top, path))
-                yield path, f"git has no object for the committed content of {shown}"
+    missing = _missing_objects(top, same.values())
+    for path, object_id in same.items():
+        if object_id in missing:
+            shown = quoted(os.path.join(top, path))
+            yield path, f"git has no object for the committed content of {shown}"
+
+
+def _missing_objects(top: str, object_ids: Collection[str]) -> set[str]:
+    """Those of the ids for which the repository has no object, as in a partial clone."""
+    if not object_ids:
+        return set()
+    requests = "".join(f"{object_id}\n" for object_id in object_ids).encode()
+    stored = git.run(top, "cat-file", "--batch-check", data=requests).decode()
+    return {line.split(" ")[0] for line in stored.splitlines() if line.endswith(" missing")}
+
+
+def _has_content(file: str, object_id: str) -> bool:
+    """Whether a file can be read and git would give its bytes this id."""
+    try:
+        data = atomic_write.read(file, _LARGEST)
+    except OSError:
+        return False
+    return _has_id(data, object_id)
 
 
 def _has_id(data: bytes, object_id: str) -> bool:

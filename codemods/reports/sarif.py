@@ -69,23 +69,31 @@ def _rule(rule: Code) -> dict[str, Any]:
 
 
 def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Yields the findings; the first one of a file that is applied has all edits of the file."""
     for outcome in outcomes:
         fixes = _fixes(outcome) if outcome.replacements else []
         for finding in outcome.findings:
-            result: dict[str, Any] = {
-                "ruleId": finding.code,
-                "level": "note" if finding.outcome is Safety.SAFE else "warning",
-                "message": {"text": f"{finding.symbol}: {finding.full_message}"},
-                "locations": [_location(finding.path, _region(finding))],
-                "properties": {"outcome": finding.outcome.value, "applied": finding.applied},
-            }
-            if finding.cell is not None:
-                result["properties"].update(cell=finding.cell, cellLine=finding.cell_line)
-            if finding.code in index:
-                result["ruleIndex"] = index[finding.code]
-            if finding.applied and fixes:  # with the first finding: they belong together
+            result = _result(finding, index)
+            if finding.applied and fixes:
                 result["fixes"], fixes = fixes, []
             yield result
+
+
+def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
+    """A finding without its edits; `index` has the positions of the rules by their code."""
+    properties: dict[str, Any] = {"outcome": finding.outcome.value, "applied": finding.applied}
+    if finding.cell is not None:
+        properties.update(cell=finding.cell, cellLine=finding.cell_line)
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": "note" if finding.outcome is Safety.SAFE else "warning",
+        "message": {"text": f"{finding.symbol}: {finding.full_message}"},
+        "locations": [_location(finding.path, _region(finding))],
+        "properties": properties,
+    }
+    if finding.code in index:
+        result["ruleIndex"] = index[finding.code]
+    return result
 
 
 def _fixes(outcome: FileOutcome) -> list[dict[str, Any]]:

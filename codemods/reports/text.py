@@ -77,18 +77,23 @@ def write(
     counts: collections.Counter[tuple[str, Safety]] = collections.Counter()
     for outcome in outcomes:
         counts.update((finding.code, finding.outcome) for finding in outcome.findings)
-        for groups in _by_reason(outcome.findings):
-            for index, group in enumerate(groups):
-                stream.writelines(line + "\n" for line in _shown(group, style, index == 0))
-        stream.writelines(problem_line(*problem) + "\n" for problem in outcome.problems)
+        stream.writelines(line + "\n" for line in _lines_of_file(outcome, style))
     if statistics and counts:
         stream.writelines(line + "\n" for line in _table(counts, style))
     if counts and not summary.keras.is_given:
         stream.write(visible(summary.keras.words) + "\n")
     first, *others = summary_lines(summary)
-    for line in (style.paint(first, _BOLD), *others, next_steps(summary)):
-        if line:
-            stream.write(line + "\n")
+    lines = [style.paint(first, _BOLD), *others, next_steps(summary)]
+    stream.writelines(line + "\n" for line in lines if line)
+
+
+def _lines_of_file(outcome: FileOutcome, style: Style) -> Iterator[str]:
+    """The findings of a file, with each reason once, and its problems."""
+    for groups in _by_reason(outcome.findings):
+        for index, group in enumerate(groups):
+            yield from _shown(group, style, index == 0)
+    for problem in outcome.problems:
+        yield problem_line(*problem)
 
 
 def _by_reason(findings: Iterable[Finding]) -> Iterator[Collection[list[Finding]]]:
