@@ -8,7 +8,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from types import ModuleType
-from typing import Any, List, Optional, Sequence
+from typing import Any, Iterable, List, Optional, Sequence
 
 
 class Subscriber:
@@ -44,23 +44,36 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
+        """Returns our spec of a module; or that of another finder, with a loader that notifies.
+
+        None for a module that no subscriber supplies or waits for: the other finders then load it
+        as they do without us.
+        """
         current = subscribers()
-        for subscriber in current:
-            ours = subscriber.spec(name)
-            if ours is not None:
-                return ours
+        supplied = _first(subscriber.spec(name) for subscriber in current)
+        if supplied is not None:
+            return supplied
         interested = [subscriber for subscriber in current if subscriber.is_of_interest(name)]
         if not interested:
             return None
-        for finder in list(sys.meta_path):
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)
-                return spec
-        return next(filter(None, (hook.missing(name) for hook in interested)), None)
+        others = [
+            finder
+            for finder in sys.meta_path
+            if finder is not self and hasattr(finder, "find_spec")
+        ]
+        spec = _first(finder.find_spec(name, path, target) for finder in others)
+        if spec is None:
+            return _first(subscriber.missing(name) for subscriber in interested)
+        if spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+def _first(
+    specs: Iterable[Optional[importlib.machinery.ModuleSpec]],
+) -> Optional[importlib.machinery.ModuleSpec]:
+    """Returns the first spec that is not None; the specs after it are not looked for."""
+    return next((spec for spec in specs if spec is not None), None)
 
 
 class _Loader(importlib.abc.Loader):

@@ -132,6 +132,7 @@ def _show(arguments: List[str], prog: str) -> int:
 
 
 def _doctor(arguments: List[str], prog: str) -> int:
+    """Prints the versions and the legacy names; returns 1 if TensorFlow cannot be imported."""
     parser = ArgumentParser(
         prog=f"{prog} doctor",
         description="Show which TensorFlow and Keras are installed, which legacy names they have, "
@@ -146,17 +147,32 @@ def _doctor(arguments: List[str], prog: str) -> int:
     except Exception as error:  # a broken TensorFlow raises all kinds
         if isinstance(error, MemoryError) or getattr(error, "strerror", None):
             raise  # the machine is at fault
-        is_missing = getattr(error, "name", None) == "tensorflow"
-        print(f"TensorFlow     {'none' if is_missing else 'cannot be imported'}")
-        print(f"migrate        {migration_target()}")
-        sys.stdout.flush()  # if that fails, it is the only message
-        how = "" if is_missing else "Reinstall TensorFlow, or the package that this error names: "
-        print(f"\n{how}{error if is_missing else repr(error)}", file=sys.stderr)
+        _print_import_error(error)
         return 1
     print(f"TensorFlow     {tf.__version__}")
     for name, version in keras_packages():
         print(f"{name:<14} {version}")
     print(f"migrate        {migration_target()}")
+    _print_names(tf)
+    print(
+        "\n`tf-lossscale run SCRIPT` runs a script with the missing names supplied;"
+        "\n`tf-lossscale migrate` rewrites code that uses them."
+    )
+    return 0
+
+
+def _print_import_error(error: Exception) -> None:
+    """Prints that TensorFlow is missing, or what it raised when it was imported."""
+    is_missing = getattr(error, "name", None) == "tensorflow"
+    print(f"TensorFlow     {'none' if is_missing else 'cannot be imported'}")
+    print(f"migrate        {migration_target()}")
+    sys.stdout.flush()  # if that fails, it is the only message
+    how = "" if is_missing else "Reinstall TensorFlow, or the package that this error names: "
+    print(f"\n{how}{error if is_missing else repr(error)}", file=sys.stderr)
+
+
+def _print_names(tf: Any) -> None:
+    """Prints for each namespace which legacy names are in this TensorFlow, and which are not."""
     print("\nNames in this TensorFlow, and names that `import tf_lossscale as tfls` supplies:")
     width = max(map(len, _paths.NAMESPACES)) + len("tf.")
     for namespace, symbols in _paths.NAMESPACES.items():
@@ -168,11 +184,6 @@ def _doctor(arguments: List[str], prog: str) -> int:
             names = [name for name in sorted(symbols) if hasattr(owner, name) is is_there]
             if names:
                 print(f"  {title}    {', '.join(names)}")
-    print(
-        "\n`tf-lossscale run SCRIPT` runs a script with the missing names supplied;"
-        "\n`tf-lossscale migrate` rewrites code that uses them."
-    )
-    return 0
 
 
 def migration_target() -> str:

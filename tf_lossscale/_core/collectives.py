@@ -121,6 +121,12 @@ def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call:
     return list(tf.distribute.get_replica_context().merge_call(sum_all, args=arguments))
 
 
+def _after_all(totals: List[List[Any]]) -> List[List[Any]]:
+    """Returns the same tensors, each computed only when all of them are."""
+    with tf.control_dependencies([total for sums in totals for total in sums]):
+        return [[tf.identity(total) for total in sums] for sums in totals]
+
+
 _functions: Dict[Tuple[Any, ...], Any] = {}
 
 
@@ -133,8 +139,7 @@ def _function(shards: Shards, call: Call) -> Any:
         for replica, (own, step) in enumerate(zip(values, steps), first):
             of_replica = shards._replace(replica=replica)
             totals.append(_reduce_all(own, of_replica, Step(*step) if step else None, call))
-        with tf.control_dependencies([total for sums in totals for total in sums]):
-            return [[tf.identity(total) for total in sums] for sums in totals]
+        return _after_all(totals)
 
     if not tf.executing_eagerly():
         return reduce_all

@@ -193,25 +193,41 @@ def find_nonfinite(grads_and_vars: Any) -> Any:
 
 def _bad_flags(gradients: Sequence[Sequence[Any]]) -> Any:
     """Returns for each position whether one of its gradients is not finite: a bool tensor `[n]`."""
-    # Small tensors of equal dtype and shape, which one operation can test together.
-    alike: Dict[Any, Tuple[List[int], List[Any]]] = {}
-    for position, gradient in enumerate(gradients):
-        for tensor in _values(gradient):
-            if tensor.dtype.is_floating:
-                together = _is_small(tensor)
-                key = (tensor.dtype, tuple(tensor.shape.as_list())) if together else len(alike)
-                positions, tensors = alike.setdefault(key, ([], []))
-                positions.append(position)
-                tensors.append(tensor)
-    if not alike:
+    groups = _tested_together(gradients)
+    if not groups:
         return tf.fill([len(gradients)], tf.constant(False))
-    flags = []
-    for _, tensors in alike.values():
-        if len(tensors) == 1:
-            flags.append(tf.reshape(tf1.reduce_all(is_finite(tensors[0])), [1]))
-        else:
-            axes = list(range(1, tensors[0].shape.rank + 1))
-            flags.append(tf1.reduce_all(is_finite(tf.stack(tensors)), axis=axes))
-    order = [position for positions, _ in alike.values() for position in positions]
-    bad = tf.cast(tf.logical_not(tf.concat(flags, 0)), tf.int32)
-    return tf.math.unsorted_segment_sum(bad, tf.constant(order), len(gradients)) > 0
+    flags = tf.concat([_finite_flags(group.tensors) for group in groups], 0)
+    positions = [position for group in groups for position in group.positions]
+    bad = tf.cast(tf.logical_not(flags), tf.int32)
+    return tf.math.unsorted_segment_sum(bad, tf.constant(positions), len(gradients)) > 0
+
+
+class _Group(NamedTuple):
+    """Tensors that one operation tests, each with the position of its gradient."""
+
+    positions: List[int]
+    tensors: List[Any]
+
+
+def _tested_together(gradients: Sequence[Sequence[Any]]) -> List[_Group]:
+    """Groups the float tensors: small ones by dtype and shape, each of the others for itself."""
+    groups: Dict[Any, _Group] = {}
+    for position, gradients_of_variable in enumerate(gradients):
+        for tensor in _values(gradients_of_variable):
+            if not tensor.dtype.is_floating:
+                continue
+            key: Any = len(groups)
+            if _is_small(tensor):
+                key = (tensor.dtype, tuple(tensor.shape.as_list()))
+            group = groups.setdefault(key, _Group([], []))
+            group.positions.append(position)
+            group.tensors.append(tensor)
+    return list(groups.values())
+
+
+def _finite_flags(tensors: Sequence[Any]) -> Any:
+    """Returns for each tensor of a group whether it is finite: a bool tensor `[n]`."""
+    if len(tensors) == 1:
+        return tf.reshape(tf1.reduce_all(is_finite(tensors[0])), [1])
+    axes = list(range(1, tensors[0].shape.rank + 1))
+    return tf1.reduce_all(is_finite(tf.stack(tensors)), axis=axes)

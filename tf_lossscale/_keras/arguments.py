@@ -53,17 +53,24 @@ def check_inner(inner: Any) -> KerasFamily:
             f"be wrapped by a single LossScaleOptimizer; {inner} needs a second instance for the "
             "second one."
         )
+    _warn_of_uncalled_hooks(family, inner)
+    return family
+
+
+def _warn_of_uncalled_hooks(family: KerasFamily, inner: Any) -> None:
+    """Logs the methods of the program's class that Keras never calls.
+
+    Not an error: Keras accepts such a class, too. But it drops, for example, a sum over all workers
+    without a word.
+    """
     hooks = uncalled_hooks(family, inner)
     if hooks:
-        # Not an error: Keras accepts such a class, too. But it drops, for example, a sum over all
-        # workers without a word.
         newer, older, instead = _KINDS[family.kind]
         tf1.logging.warning(
             f"{type(inner).__name__} defines {', '.join(hooks)}, which {newer} never call, so "
             f"nothing of it takes effect. Override {instead} instead, or derive the class from an "
             f"optimizer of {older}."
         )
-    return family
 
 
 NAME_ON_KERAS_3 = "loss_scale_optimizer"

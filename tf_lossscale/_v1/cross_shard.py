@@ -1,6 +1,6 @@
 """`CrossShardOptimizer`."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale._core import scaling
 from tf_lossscale._core.collectives import collective_sums
@@ -148,10 +148,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         pairs = scaling.as_pairs(grads_and_vars, type(self).__name__)
         shards = current_shards("cross_replica_sum", self._group_assignment)
         if shards.tpu:
-            sums, groups = [], shards.groups
-            for gradient in scaling.gradients_of(pairs):
-                with tf1.get_default_graph().colocate_with(gradient.op):
-                    sums.append(tf.raw_ops.CrossReplicaSum(input=gradient, group_assignment=groups))
+            sums = _sums_on_tpu(scaling.gradients_of(pairs), shards.groups)
             pairs = scaling.with_gradients(pairs, sums)
             return self._opt.apply_gradients(pairs, global_step, name)
         dense = [tf.convert_to_tensor(gradient) for gradient in scaling.gradients_of(pairs)]
@@ -159,17 +156,11 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         if shards.number == 1:
             return self._opt.apply_gradients(pairs, global_step, name)
         call = this_call(self._made)
-        # TensorFlow sums all gradients in one call, and some versions fail if these have several
-        # dtypes. 16-bit gradients are more exact when summed as float32.
-        can_sum = {gradient.dtype.base_dtype for gradient in dense} in ({tf.float32}, {tf.float64})
-        if can_sum and len(shards.groups) == 1 and leaves_sum_to_tensorflow(self._opt):
-            if not has_several_workers(shards.strategy):
-                return self._opt.apply_gradients(pairs, global_step, name)
-            survives = has(Since.STRATEGY_SURVIVES_RETRACING)
-            if survives or not workers_are_checked(shards.strategy):
+        if self._strategy_can_sum(dense, shards):
+            if has_several_workers(shards.strategy):
                 with tf.control_dependencies(collective_sums([], shards, call, dense)):
-                    checked = scaling.with_gradients(pairs, map(tf.identity, dense))
-                return self._opt.apply_gradients(checked, global_step, name)
+                    pairs = scaling.with_gradients(pairs, map(tf.identity, dense))
+            return self._opt.apply_gradients(pairs, global_step, name)
         pairs = scaling.with_gradients(pairs, sum_packed(dense, shards, call))
         # Each replica applies its own sum to its own copy of the variables. With subgroups, the
         # copies of different groups therefore diverge, as on a TPU. An optimizer that assigns takes
@@ -180,6 +171,23 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
             _check_one_sum(assigning[0], shards)
         with replicas.already_summed(chain), overridden(assigning, "apply_gradients", _apply_once):
             return self._opt.apply_gradients(pairs, global_step, name)
+
+    def _strategy_can_sum(self, gradients: Sequence[Any], shards: Shards) -> bool:
+        """Returns whether the strategy's own sum, with which a v1 step begins, gives what we need.
+
+        Otherwise the gradients are summed here, and the inner optimizer's step sums nothing.
+        """
+        # TensorFlow sums all gradients in one call, and some versions fail if these have several
+        # dtypes. 16-bit gradients are more exact when summed as float32.
+        dtypes = {gradient.dtype.base_dtype for gradient in gradients}
+        if dtypes not in ({tf.float32}, {tf.float64}):
+            return False
+        if len(shards.groups) > 1 or not leaves_sum_to_tensorflow(self._opt):
+            return False
+        if not has_several_workers(shards.strategy):
+            return True
+        survives = has(Since.STRATEGY_SURVIVES_RETRACING)
+        return survives or not workers_are_checked(shards.strategy)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """Returns a slot of the inner optimizer.
@@ -254,20 +262,38 @@ def _scaled(loss: Any, scale: float) -> Any:
     return loss * scale
 
 
+def _sums_on_tpu(gradients: Sequence[Any], groups: Any) -> List[Any]:
+    """Returns the sums of the gradients within each group, each on the device of its gradient."""
+    sums = []
+    for gradient in gradients:
+        with tf1.get_default_graph().colocate_with(gradient.op):
+            sums.append(tf.raw_ops.CrossReplicaSum(input=gradient, group_assignment=groups))
+    return sums
+
+
 def _apply_once(apply: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+    """Takes one step for all replicas of this process, each of which calls it with equal sums."""
+
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
-        # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
-        # Session runs only the operations that are needed.
         copies = [strategy.experimental_local_results(gradient) for gradient in gradients]
-        sums = [x for values in copies for x in values if x is not None]
-        # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
-        with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
-            first = [None if values[0] is None else tf.identity(values[0]) for values in copies]
-        return apply(list(zip(first, variables)), global_step, name)
+        return apply(list(zip(_first_copies(copies), variables)), global_step, name)
 
     gradients, variables = zip(*grads_and_vars)
     context = tf.distribute.get_replica_context()
     return context.merge_call(once, args=(list(gradients), list(variables)))
+
+
+def _first_copies(copies: Sequence[Sequence[Any]]) -> List[Any]:
+    """Returns the first replica's sum of each gradient, or None, once all replicas have theirs.
+
+    The replicas wait for each other in the sums, and a Session runs only the operations that are
+    needed: so each result depends on all of them.
+    """
+    sums = [value for values in copies for value in values if value is not None]
+    # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
+    needed = sums if tf.executing_eagerly() else [value.op for value in sums]
+    with tf.control_dependencies(needed):
+        return [None if values[0] is None else tf.identity(values[0]) for values in copies]
 
 
 def _check_one_sum(optimizer: Any, shards: Shards) -> None:

@@ -82,6 +82,20 @@ _LARGE = 1 << 16
 @do_not_convert
 def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
     """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector."""
+    packs = _packs(tensors)
+    members = [[tensors[index] for index in indices] for indices in packs]
+    totals = replica_sums(list(map(_packed, members)), shards, call, tensors)
+    sums: Dict[int, Any] = {}
+    for indices, tensors_of_pack, total in zip(packs, members, totals):
+        sums.update(zip(indices, _unpacked(total, tensors_of_pack)))
+    return [sums[index] for index in range(len(tensors))]
+
+
+def _packs(tensors: Sequence[Any]) -> List[List[int]]:
+    """Returns the positions of the tensors of each sum.
+
+    The order of the sums depends on dtypes and shapes only, so that it is the same on all replicas.
+    """
     large: List[List[int]] = []
     small: Dict[Any, List[int]] = {}
     for index, tensor in enumerate(tensors):
@@ -89,22 +103,18 @@ def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
             large.append([index])
         else:
             small.setdefault(tensor.dtype.base_dtype, []).append(index)
-    packs = [*large, *small.values()]  # an order that depends on dtypes and shapes only
-    members = [[tensors[index] for index in indices] for indices in packs]
-    packed = [
-        members_of_pack[0]
-        if len(members_of_pack) == 1
-        else tf.concat([tf.reshape(x, [-1]) for x in members_of_pack], axis=0)
-        for members_of_pack in members
-    ]
-    totals = replica_sums(packed, shards, call, tensors)
-    sums: Dict[int, Any] = {}
-    for indices, members_of_pack, total in zip(packs, members, totals):
-        sums.update(zip(indices, _unpacked(total, members_of_pack)))
-    return [sums[index] for index in range(len(tensors))]
+    return [*large, *small.values()]
+
+
+def _packed(members: Sequence[Any]) -> Any:
+    """Returns the vector of all elements; a tensor that is alone keeps its shape."""
+    if len(members) == 1:
+        return members[0]
+    return tf.concat([tf.reshape(member, [-1]) for member in members], axis=0)
 
 
 def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:
+    """Returns the parts of a sum that `_packed` made one vector, with the shapes of `members`."""
     if len(members) == 1:
         return [total]
     sizes = [m.shape.num_elements() if m.shape.is_fully_defined() else tf.size(m) for m in members]
