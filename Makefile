@@ -60,6 +60,7 @@ format: $(TEST)/.ready
 lint: $(TEST)/.ready
 	$(TEST)/bin/ruff check .
 	$(TEST)/bin/ruff format --check .
+	$(TEST)/bin/complexipy tf_lossscale codemods --max-complexity-allowed 15 --failed
 	$(TEST)/bin/python tests/defects --check
 
 types: $(TEST)/.ready
