@@ -1,6 +1,7 @@
 """Gradient accumulation: one step of an optimizer for several micro-batches."""
 
-from typing import Any, Iterable, List, Optional, Sequence, Tuple
+import functools
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.replicas import call_in_replicas, merge, replica_count
@@ -98,18 +99,21 @@ class Accumulator:
         """
         pairs = list(grads_and_vars)
         gradients = [gradient for gradient, _ in pairs]
-        self._prepare(gradients, [variable for _, variable in pairs])
+        variables = [variable for _, variable in pairs]
+        read_scale = _scale_of(self._optimizer, gradients, variables)
+        self._prepare(gradients, variables)
         self._is_in_graph |= not tf.executing_eagerly()
-        added = self._add(gradients)
-
-        def finish(strategy: Any, added: Sequence[Any], dtypes: Sequence[Any]) -> Any:
-            return self._finish(strategy, added, lambda: self._apply(dtypes, args, kwargs))
-
+        added = self._add(gradients, read_scale)
         dtypes = [
             known if gradient is None else gradient.dtype
             for gradient, known in zip(gradients, self._dtypes)
         ]
-        done = merge(lambda strategy, added: finish(strategy, added, dtypes), added)
+
+        def finish(strategy: Any, added: Sequence[Any]) -> Any:
+            apply = functools.partial(self._apply, dtypes, read_scale, args, kwargs)
+            return self._finish(strategy, added, apply)
+
+        done = merge(finish, added)
         return None if tf.executing_eagerly() else tf.group(done)
 
     def _prepare(self, gradients: Sequence[Any], variables: List[Any]) -> None:
@@ -157,12 +161,18 @@ class Accumulator:
                 self._dtypes[position] = gradients[position].dtype
                 self._sums[position] = _new_sum(variables[position], self._dtypes[position])
 
-    def _add(self, gradients: Sequence[Any]) -> List[Any]:
-        """Adds gradients of this replica; returns operations, none in eager mode."""
+    def _add(self, gradients: Sequence[Any], read_scale: Optional[Callable[[], Any]]) -> List[Any]:
+        """Adds unscaled gradients of this replica; returns operations, none in eager mode."""
+        scale = None if read_scale is None else read_scale()
         added = []
         for gradient, total in zip(gradients, self._sums):
-            if gradient is not None and total is not None:
-                added.append(total.assign_add(tf.cast(_dense(gradient, total), total.dtype)))
+            if gradient is None or total is None:
+                continue
+            term = tf.cast(_dense(gradient, total), total.dtype)
+            if scale is not None:
+                # Not the sum, because other steps may change the scale between micro-batches.
+                term = term / tf.cast(scale, term.dtype)
+            added.append(total.assign_add(term))
         return [] if tf.executing_eagerly() else [tf.group(*added)]
 
     def _finish(self, strategy: Any, added: Sequence[Any], apply: Any) -> Any:
@@ -183,21 +193,56 @@ class Accumulator:
 
         return branch(is_last, step)
 
-    def _apply(self, dtypes: Sequence[Any], args: Tuple[Any, ...], kwargs: Any) -> Any:
+    def _apply(
+        self,
+        dtypes: Sequence[Any],
+        read_scale: Optional[Callable[[], Any]],
+        args: Tuple[Any, ...],
+        kwargs: Any,
+    ) -> Any:
         """Sets the sums to 0, and lets the optimizer apply the means: in one replica."""
-        means = [
-            None
-            if total is None
-            else tf.cast(tf.convert_to_tensor(total) / self._micro_batches, dtype)
-            for total, dtype in zip(self._sums, dtypes)
-        ]
+        means = self._means(dtypes, read_scale)
         with tf.control_dependencies([mean for mean in means if mean is not None]):
             sums = [total for total in self._sums if total is not None]
             cleared = [total.assign(tf.zeros_like(total)) for total in sums]
         pairs = list(zip(means, self._variables or ()))
+        begin_step = getattr(type(self._optimizer), "_begin_accumulated_step", None)
+        if begin_step is not None:
+            begin_step(self._optimizer, read_scale is not None)
         done = self._optimizer.apply_gradients(pairs, *args, **kwargs)
         is_operation = isinstance(done, (tf.Operation, tf.Tensor))
         return tf.group(*cleared, *([done] if is_operation else []))
+
+    def _means(
+        self, dtypes: Sequence[Any], read_scale: Optional[Callable[[], Any]]
+    ) -> List[Optional[Any]]:
+        """Returns what the optimizer applies: means, which are scaled if it will divide them."""
+        scale = None if read_scale is None else read_scale()
+        means: List[Optional[Any]] = []
+        for total, dtype in zip(self._sums, dtypes):
+            if total is None:
+                means.append(None)
+                continue
+            mean = tf.convert_to_tensor(total) / self._micro_batches
+            if scale is not None:
+                mean = mean * tf.cast(scale, mean.dtype)
+            means.append(tf.cast(mean, dtype))
+        return means
+
+
+def _scale_of(
+    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]
+) -> Optional[Callable[[], Any]]:
+    """Returns what reads the scale of a micro-batch's gradients; None if they are not scaled.
+
+    They are scaled if `apply_gradients` of the optimizer would divide them by the scale.
+    """
+    # By the class, since an optimizer around ours may forward all attributes to it.
+    end_micro_batch = getattr(type(optimizer), "_end_micro_batch", None)
+    if end_micro_batch is None or not end_micro_batch(optimizer, gradients, variables):
+        return None
+    read_scale: Callable[[], Any] = optimizer._loss_scale
+    return read_scale
 
 
 def _are_same(variables: Sequence[Any], others: Sequence[Any]) -> bool:

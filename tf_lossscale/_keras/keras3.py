@@ -220,6 +220,19 @@ class Keras3Wrapper(Keras3Attributes):
         report_unscaled(self, gradients, variables, in_step=True)
         self._apply_all(gradients, variables)
 
+    def _end_micro_batch(self, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
+        """Ends the calls of a micro-batch of `accumulate`; returns whether they scaled its loss.
+
+        Each micro-batch decides for itself, because the calls between the last of them and the step
+        may belong to other gradients that are accumulated with this optimizer.
+        """
+        return self._calls.divides(gradients, variables)
+
+    def _begin_accumulated_step(self, is_scaled: bool) -> None:
+        """Lets `apply_gradients`, which is called next, divide its gradients or not."""
+        self._calls.begin()
+        self._note(Call.SCALE_LOSS if is_scaled else Call.UNSCALE)
+
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
         """Does nothing, as in Keras's own class: the inner optimizer decays in its own step."""
 

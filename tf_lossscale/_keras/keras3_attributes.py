@@ -124,7 +124,7 @@ class Keras3Attributes(LossScaleWrapper):
         else:
             multiplier = getattr(state, "multiplier", 2.0)
             self._state = _Keras3State(self, multiplier, minimum_of(state))
-        self._calls = StepCalls()
+        self._calls = StepCalls(vars(self)["dynamic_scale"].value)
         self.__dict__["_checkpoints"] = Keras2Checkpoints(self)
         self._forwards_options = True
 

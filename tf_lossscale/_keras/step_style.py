@@ -15,8 +15,9 @@ for one loss, with other variables: the operations of a function tell, and eager
 A step may also consist of parts, each a function of its own. A part that only applies gradients is
 Keras 2's, too, unless `scale_loss` was called in a part that applies nothing. The calls of a part
 are seen only while it is traced, so what was called before the last step may be left over, and some
-programs of several parts and both styles cannot be explained. They get an error. A function that is
-traced again, with nothing called this time, divides if it did so before.
+programs of several parts and both styles cannot be explained. They get an error. What an inner
+function calls counts again in each trace around it. A function that is traced again, with nothing
+called this time, divides if it did so before.
 """
 
 import enum
@@ -38,8 +39,10 @@ from typing import (
     Tuple,
 )
 
+from tf_lossscale._keras.origins import depend_on_products, depend_on_variable
+from tf_lossscale._keras.traced_calls import TracedCall, TracedCalls
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graphs import graphs_around, is_branch
+from tf_lossscale._versions.graphs import function_traced_to, graphs_around, is_branch
 from tf_lossscale._versions.replicas import replica_id
 
 
@@ -137,21 +140,26 @@ _all: "weakref.WeakSet[StepCalls]" = weakref.WeakSet()
 
 
 class StepCalls:
-    """The calls on one optimizer in the steps that have not applied their gradients yet."""
+    """The calls on one optimizer in the steps that have not applied their gradients yet.
 
-    def __init__(self) -> None:
+    `dynamic_scale` is the variable of TensorFlow that holds its scale.
+    """
+
+    def __init__(self, dynamic_scale: Optional[Any] = None) -> None:
+        self._dynamic_scale = dynamic_scale
         self._lock = threading.Lock()
         self._created = next(_clock)
         # By the thread, or by the outermost graph of a function that is being traced; and in each
         # by the replica, 0 outside of replicas.
         self._steps: MutableMapping[Any, Dict[int, _Step]] = weakref.WeakKeyDictionary()
         self._of_replicas: Dict[int, _Step] = {}  # their threads end with each eager step
-        # The places of steps that applied gradients of a loss that was scaled elsewhere: by a call
-        # of `apply`, or by `apply_gradients`, which divided them.
+        # Whether a step called `apply` with gradients of a loss that was scaled elsewhere; and the
+        # functions and threads in which `apply_gradients` divided such gradients.
         self._applied_apart = False
         self._divided_apart: weakref.WeakSet[Any] = weakref.WeakSet()
         # The steps of functions that divide again if the function is traced again.
         self._divides_again: Set[Any] = set()
+        self._traced = TracedCalls()
         # Whether a function only applies gradients, so that calls elsewhere were parts of a step.
         self._ends_in_function = False
         self._warnings: Set[str] = set()  # that were logged
@@ -162,7 +170,8 @@ class StepCalls:
         """Notes a call in the current place; `by_keras`: in the step of `fit`."""
         here = self._here()
         if by_keras:
-            here.forget()  # what was called before, such as by a validation, is no part of `fit`
+            self.begin()  # what was called before, such as by a validation, is no part of `fit`
+        self._traced.note(_traced_functions(), TracedCall(call, by_keras))
         here.note(call)
         here.called_in = id(_function())
         if call is Call.SCALE_LOSS and not by_keras:
@@ -190,7 +199,7 @@ class StepCalls:
         is_scaled = loss is self._scaled_eagerly()
         if isinstance(place, tf.Graph):
             products = here.products.get(Call.GET_SCALED_LOSS, [])
-            is_scaled = None not in products and _depend_on([loss], place, products)
+            is_scaled = bool(depend_on_products([loss], place, products))
         if is_scaled:
             here.forget()
             raise RuntimeError(
@@ -206,6 +215,7 @@ class StepCalls:
 
     def begin(self) -> None:
         """Begins a step: what was called before in this place belongs to no step."""
+        self._traced.end(_traced_functions())
         self._here().forget()
 
     def divides(self, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
@@ -218,7 +228,7 @@ class StepCalls:
         Raises:
           RuntimeError: neither Keras explains the step. Nothing may be applied then.
         """
-        here = self._here()
+        here = self._here_with_traced_calls()
         # Whether another trace of the function calls again what this one has called.
         is_called_again = here.called_in == id(_function())
         step = self._step_of_function(here, variables)
@@ -234,13 +244,15 @@ class StepCalls:
         """Returns what a step has in common with that of another trace of the same function.
 
         TensorFlow traces a function twice if it creates variables, and for each kind of arguments.
-        What was called before it, or in an inner function, is not called again then.
+        What was called eagerly before it is not called again then.
         """
-        function = _function()
-        if function is None:
+        graph = _function()
+        if graph is None:
             return None
+        function = function_traced_to(graph)
+        key = graph.name if function is None else weakref.ref(function)
         applied = frozenset(id(variable) for variable in variables)
-        return function.name, here.ended_in.get(function, 0), applied
+        return key, here.ended_in.get(graph, 0), applied
 
     def check_apply(self, variables: Sequence[Any]) -> None:
         """Ends a step with Keras 3's `apply`.
@@ -251,7 +263,7 @@ class StepCalls:
         Raises:
           RuntimeError: the gradients may be unscaled already. Nothing may be applied then.
         """
-        here = self._here()
+        here = self._here_with_traced_calls()
         try:
             self._check_apply(here)
         finally:
@@ -264,6 +276,7 @@ class StepCalls:
             for eager in self._steps_in(_thread()):
                 eager.forget()  # they were parts of this step
         here.end(variables)
+        self._traced.end(_traced_functions())
         function = _function()
         if function is not None:
             here.ended_in[function] = here.ended_in.get(function, 0) + 1
@@ -282,20 +295,18 @@ class StepCalls:
             self._refuse_left_over(here)
             return False
         if here.has(Call.READ_DYNAMIC_SCALE):
-            return True
+            return self._is_scaled_by_hand(gradients)
+        goes_on: Optional[bool] = False
         if here.ended is not None:
-            if self._goes_on(here, here.ended, gradients, variables):
-                return True
-            here.ended = None
-        if step in self._divides_again and not self._is_of_keras_2_eagerly():
-            if self._is_unscaled_elsewhere(here):
-                _refuse_unknown_scaling()
-            self._warn_once(
-                f"apply_gradients() divides its gradients by the loss scale in the tf.function "
-                f"{step[0]!r}, because an earlier trace of a function of this name divided them. "
-                "If this is another function, give it another name."
-            )
+            goes_on = self._goes_on(here, here.ended, gradients, variables)
+        if goes_on:
             return True
+        here.ended = None
+        if step in self._divides_again and not self._is_of_keras_2_eagerly():
+            self._divide_again(here)
+            return True
+        if goes_on is None:
+            _refuse_unknown_scaling()
         self._refuse_loss_of_another(here, gradients)
         if not self._is_scaled_elsewhere(here):
             return False
@@ -303,18 +314,45 @@ class StepCalls:
         self._use_loss_of_another_place(here)
         return True
 
+    def _divide_again(self, here: _Step) -> None:
+        """Logs that a function divides because another trace of it did; or raises an error."""
+        if self._is_unscaled_elsewhere(here):
+            _refuse_unknown_scaling()
+        self._warn_once(
+            "apply_gradients() divides its gradients by the loss scale in the tf.function "
+            f"{_traced_functions()[0].name!r}, because an earlier trace of it divided them. To "
+            "apply gradients that are not scaled, use another function."
+        )
+
+    def _is_scaled_by_hand(self, gradients: Sequence[Any]) -> bool:
+        """Returns whether the gradients of a step that only reads `dynamic_scale` are scaled.
+
+        The operations of a function may show that they are not. Nothing shows it in eager mode.
+        """
+        place, scale = self._place(), self._dynamic_scale
+        can_be_followed = isinstance(place, tf.Graph) and scale is not None
+        if can_be_followed and depend_on_variable(gradients, place, scale) is False:
+            return False
+        self._warn_once(
+            "apply_gradients() divides its gradients by the loss scale, because the step reads "
+            "dynamic_scale and calls nothing else of the optimizer. If the loss is not multiplied "
+            "by dynamic_scale, read loss_scale instead."
+        )
+        return True
+
     def _goes_on(
         self, here: _Step, ended: _EndedStep, gradients: Sequence[Any], variables: Sequence[Any]
-    ) -> bool:
+    ) -> Optional[bool]:
         """Returns whether gradients are others of the losses that the ended step scaled.
 
-        Where no operation of a function tells, they count as those of the next step, which a
-        warning says once if they may not be.
+        None if they are arguments of an inner function, which show nothing. Where there are no
+        operations, gradients count as those of the next step; a warning says so once if they may
+        not be.
         """
         place = self._place()
         products = here.products.get(Call.SCALE_LOSS, [])
         if isinstance(place, tf.Graph) and None not in products:
-            return _depend_on(gradients, place, products)
+            return depend_on_products(gradients, place, products)
         if ended.may_go_on(variables):
             self._warn_once(
                 "apply_gradients() applies its gradients as they are, because scale_loss() was not "
@@ -347,9 +385,17 @@ class StepCalls:
 
     def _use_loss_of_another_place(self, here: _Step) -> None:
         here.last_scaled = next(_clock)
+        part = self._part()
+        if part is not None:
+            self._divided_apart.add(part)
+
+    def _part(self) -> Optional[Any]:
+        """Returns what applies gradients here: a `tf.function` or a thread; None for replicas."""
         place = self._place()
-        if place is not None:
-            self._divided_apart.add(place)
+        if not isinstance(place, tf.Graph):
+            return place
+        function = function_traced_to(place)
+        return place if function is None else function
 
     def _refuse_both_styles(self, here: _Step) -> None:
         """Raises an error where a loss that `scale_loss` scaled may have met a name of Keras 2."""
@@ -387,10 +433,10 @@ class StepCalls:
 
     def _refuse_unknown_parts(self, here: _Step) -> None:
         """Raises an error if it is unknown which steps apply gradients that another part scaled."""
-        place = self._place()
+        part = self._part()
         is_known = not (
             self._applied_apart
-            or any(other is not place for other in self._divided_apart)
+            or any(other is not part for other in self._divided_apart)
             or self._is_unscaled_elsewhere(here)
             or self._is_scaled_in_another_thread()
         )
@@ -421,7 +467,10 @@ class StepCalls:
         for part in mine:
             if part.last_scaled > step.began:
                 products = part.products.get(Call.SCALE_LOSS, [])
-                if not isinstance(place, tf.Graph) or _depend_on(gradients, place, products):
+                may_depend = True
+                if isinstance(place, tf.Graph):
+                    may_depend = depend_on_products(gradients, place, products) is not False
+                if may_depend:
                     return True
         graphs = _functions()
         return any(
@@ -480,6 +529,15 @@ class StepCalls:
             return graphs[-1]
         return None if _is_in_replica() else _thread()
 
+    def _here_with_traced_calls(self) -> _Step:
+        """Returns the current step; if nothing was called in it, with what inner functions call."""
+        here = self._here()
+        if not here.last:
+            for traced in self._traced.pending(reversed(_traced_functions())):
+                self.note(traced.call, traced.by_keras)
+                here.products.setdefault(traced.call, []).append(None)
+        return here
+
     def _here(self) -> _Step:
         place = self._place()
         replica = replica_id() if _is_in_replica() else 0
@@ -516,9 +574,14 @@ def _functions() -> List[Any]:
     return [graph for graph in graphs_around() if graph.building_function]
 
 
+def _traced_functions() -> List[Any]:
+    """Returns the graphs of each `tf.function` being traced, without those of their branches."""
+    return [graph for graph in _functions() if not is_branch(graph)]
+
+
 def _function() -> Optional[Any]:
     """Returns the graph of the innermost `tf.function` being traced; None in eager mode."""
-    return next((graph for graph in _functions() if not is_branch(graph)), None)
+    return next(iter(_traced_functions()), None)
 
 
 def _calls(graphs: List[Any], function: Any) -> bool:
@@ -528,40 +591,6 @@ def _calls(graphs: List[Any], function: Any) -> bool:
         for graph in graphs
         for definition in graph.as_graph_def().library.function
     )
-
-
-def _depend_on(tensors: Sequence[Any], place: Any, products: Sequence[Optional[str]]) -> bool:
-    """Returns whether a tensor may come from one of the operations `products`, or its gradient.
-
-    Args:
-      tensors: tensors, `IndexedSlices`, None, or what converts to a tensor.
-      place: the outermost graph of the function that is being traced.
-      products: names of operations in `place` that multiply a loss by its scale; None for one
-        elsewhere, whose way cannot be followed.
-    """
-    if None in products:
-        return True
-    operations = [place.get_operation_by_name(name) for name in products]
-    # The gradient of a product depends on the other factor: here on the scale, which is read for
-    # each product anew.
-    origins = {*operations, *(product.inputs[1].op for product in operations)}
-    waiting = [part for tensor in tensors for part in _symbolic(tensor)]
-    seen = set()
-    while waiting:
-        operation = waiting.pop().op
-        if operation in seen:
-            continue
-        seen.add(operation)
-        if operation in origins:
-            return True
-        waiting.extend(operation.inputs)
-    return False
-
-
-def _symbolic(tensor: Any) -> List[Any]:
-    """Returns the tensors of the graph that a gradient consists of."""
-    part = tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor
-    return [part] if isinstance(part, tf.Tensor) and hasattr(part, "graph") else []
 
 
 # A program may replace these methods without `super` (the maintainers of Keras recommended it for

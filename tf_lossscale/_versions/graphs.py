@@ -1,7 +1,7 @@
 """The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 from tf_lossscale._versions.base import first_module, tf, tf1
 
@@ -43,6 +43,52 @@ def is_branch(graph: Any) -> bool:
         "WhileBodyFuncGraph",
         "WhileCondFuncGraph",
     )
+
+
+def functions_called(graph: Any, start: int = 0) -> Iterator[Any]:
+    """Yields the graphs of functions that are called by operations of `graph`, in their order.
+
+    Args:
+      graph: a graph, which may be unfinished.
+      start: the number of operations to pass over.
+    """
+    for operation in graph.get_operations()[start:]:
+        if operation.type not in ("PartitionedCall", "StatefulPartitionedCall"):
+            continue
+        function = graph._get_function(operation.get_attr("f").name)
+        # The property `graph` of newer versions would build one for functions that were loaded.
+        name = "_cached_graph" if hasattr(function, "_cached_graph") else "graph"
+        called = getattr(function, name, None)
+        if called is not None:
+            yield called
+
+
+def function_traced_to(graph: Any) -> Optional[Any]:
+    """Returns the `tf.function` that is being traced to `graph`; None if it cannot be found.
+
+    Nothing connects the two but the stack of the thread that traces. That may be another one than
+    the current thread: strategies run replicas in threads of their own.
+    """
+    function_type = type(tf.function(lambda: None))
+    for frame in _frames_of_traces():
+        if frame.f_locals.get("func_graph") is not graph:
+            continue
+        caller = frame.f_back
+        while caller is not None:
+            owner = caller.f_locals.get("self")
+            if isinstance(owner, function_type):
+                return owner
+            caller = caller.f_back
+    return None
+
+
+def _frames_of_traces() -> Iterator[Any]:
+    frame: Any
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code.co_name == "func_graph_from_py_func":
+                yield frame
+            frame = frame.f_back
 
 
 def outermost_graph() -> Any:

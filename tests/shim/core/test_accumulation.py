@@ -102,6 +102,54 @@ def test_loops_of_keras_3_in_parts(subject: Any, parts: str, around: bool) -> No
         assert value(variable) == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("mode", ["eager", "one function", "parts", "two functions"])
+@pytest.mark.parametrize("style", ["keras 2", "keras 3"])
+@pytest.mark.parametrize("subject", [e for e in SUBJECTS if e.kind.name == "keras3"], ids=str)
+def test_several_accumulators_of_one_optimizer(subject: Any, style: str, mode: str) -> None:
+    """Each makes its own steps, in whatever order; the scale changes while others accumulate."""
+    with support.eager():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 1)
+        names = ["first", "second"]
+        variables = [recorded.make_variable(subject.kind, 0.0, name) for name in names]
+        optimizer.build(variables)
+        accumulated = [tfls.accumulate(optimizer, count) for count in (2, 3)]
+        scale = optimizer.get_scaled_loss if style == "keras 2" else optimizer.scale_loss
+
+        def gradients(index: int, factor: Any) -> Any:
+            source = recorded.gradient_source(variables[index])
+            with tf.GradientTape() as tape:
+                scaled = scale(source * factor)
+            found = tape.gradient(scaled, [source])
+            return found if style == "keras 3" else optimizer.get_unscaled_gradients(found)
+
+        def update(index: int, found: Any) -> None:
+            accumulated[index].apply_gradients(zip(found, [variables[index]]))
+
+        compute = tf.function(gradients) if mode == "parts" else gradients
+        updates = [tf.function(update) if mode == "parts" else update for _ in range(2)]
+
+        def step(index: int, factor: Any) -> None:
+            updates[index](index, compute(index, factor))
+
+        is_compiled = mode == "two functions"
+        steps = [tf.function(step) if is_compiled else step for _ in range(2)]
+
+        def both(factors: Any) -> None:
+            for index in range(2):
+                steps[index](index, factors[index])
+
+        call = tf.function(both) if mode == "one function" else both
+        # Means of the first: 1, 2, 0; of the second: infinite, 2. So the scale changes 5 times.
+        if (style, mode) == ("keras 3", "parts"):
+            with pytest.raises(RuntimeError, match="not all steps apply such gradients here"):
+                call(tf.constant([0.0, 6.0]))
+            return
+        for factors in ((0.0, 6.0), (2.0, INF), (1.0, 1.0), (3.0, 3.0), (0.0, 0.0), (0.0, 3.0)):
+            call(tf.constant(factors))
+        assert [value(variable) for variable in variables] == [-1.5, -1.0]
+        assert recorded.number(subject.scale_and_counter(optimizer)[0]) == 8.0 * 2**4 / 2
+
+
 @by_subject
 def test_sparse_gradients_none_and_half_precision(subject: Any) -> None:
     with support.eager():

@@ -387,9 +387,169 @@ def test_a_function_divides_again_when_it_is_traced_again(
     update(tf.constant(1.0), "second")
     assert len(divided) > 2
     assert all(divided)
-    logged = [record for record in caplog.records if "of this name divided them" in record.message]
-    assert len(logged) == 1
+    # The inner function shows why.
+    assert was_logged(caplog, "earlier trace of it divided them") == (scaled_in != "a function")
     assert not StepCalls().divides([tf.constant(1.0)], [OTHER_WEIGHT])
+
+
+def was_logged(caplog: pytest.LogCaptureFixture, message: str) -> bool:
+    found = [record for record in caplog.records if message in record.message]
+    assert len(found) < 2, "it is logged once only"
+    return bool(found)
+
+
+@pytest.mark.parametrize("remembers", ["name", "code"])
+def test_another_function_of_the_same_name_does_not_divide_again(remembers: str) -> None:
+    calls = StepCalls()
+    divided = []
+
+    def make_update(other_code: bool) -> Callable[..., Any]:
+        def update(x: Any, kind: str) -> Any:
+            divided.append(calls.divides([x], [WEIGHT]))
+            return x + 1.0
+
+        def other(x: Any, kind: str) -> Any:
+            divided.append(calls.divides([x + 0.0], [WEIGHT]))
+            return x + 1.0
+
+        other.__name__ = "update"
+        return tf.function(other if other_code else update, autograph=False)
+
+    calls.note(K3)
+    first, second = make_update(False), make_update(remembers == "name")
+    first(tf.constant(1.0), "first")
+    second(tf.constant(1.0), "first")
+    first(tf.constant(1.0), "second")
+    assert divided == [True, False, True]
+
+
+class Method:
+    """A step in a method, of which each instance has functions of its own."""
+
+    def __init__(self, calls: StepCalls) -> None:
+        self.calls = calls
+        self.divided: List[bool] = []
+
+    @tf.function(autograph=False)
+    def update(self, x: Any, kind: str) -> Any:
+        self.divided.append(self.calls.divides([x], [WEIGHT]))
+        return x + 1.0
+
+
+def test_methods_of_two_objects_do_not_divide_alike() -> None:
+    calls = StepCalls()
+    first, second = Method(calls), Method(calls)
+    calls.note(K3)
+    for kind in ("first", "second"):
+        first.update(tf.constant(1.0), kind)
+        second.update(tf.constant(1.0), kind)
+    assert first.divided == [True, True]
+    assert second.divided == [False, False]
+
+
+# What inner functions call, as TensorFlow calls them again without their Python code: their names
+# and calls. The last call is made by the function around them.
+INNER = {
+    "scaled": (DIVIDES, [("scale", K3)]),
+    "unscaled, and scaled, by keras": (DIVIDES, [("gradients", K2, UNSCALE), ("loss", FIT)]),
+    "scaled two functions further in": (DIVIDES, [("outer", ("scale", K3))]),
+    "a whole step": (LEAVES, [("step", K3, APPLY)]),
+    "a whole step of fit": (LEAVES, [("step", FIT, APPLY)]),
+    "scaled, and updated": (LEAVES, [("scale", K3), ("update", APPLY)]),
+    "updated, and scaled": (DIVIDES, [("update", APPLY), ("scale", K3)]),
+    "unscaled": (LEAVES, [("gradients", K2, UNSCALE)]),
+    "scaled, and unscaled": (REFUSES, [("scale", K3), ("unscale", UNSCALE)]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(INNER))
+@pytest.mark.parametrize("last", [APPLY, APPLY_3])
+def test_calls_in_inner_functions_count_again(
+    name: str, last: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In each trace of the function around them, also if that is a new function."""
+    expected, calls = INNER[name]
+    if last == APPLY_3 and name == "unscaled":
+        expected = REFUSES
+    program = Program()
+    results = []
+
+    def around(x: Any) -> Any:
+        for call in calls:
+            program.call(call)
+        results.append(program.call(last))
+        return x + 1.0
+
+    for value in (tf.constant(1.0), tf.constant([1.0])):
+        step: Callable[..., Any] = tf.function(around, autograph=False)
+        if expected is REFUSES:
+            with pytest.raises(RuntimeError, match=r" (Write|Call) "):
+                step(value)
+        else:
+            step(value)
+    expects = True if last == APPLY_3 else expected
+    assert results == ([] if expected is REFUSES else [expects, expects])
+    assert not was_logged(caplog, "earlier trace of it divided them")
+
+
+@pytest.mark.parametrize("how", ["captured", "argument", "of another loss"])
+def test_other_gradients_of_one_loss_in_an_inner_function(how: str) -> None:
+    both = TwoOptimizers()
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        one, two = both.gradients()
+        assert both.first.divides([one], both.weights[:1])
+        if how == "of another loss":
+            _, two = both.gradients(scales=False)
+
+        @tf.function(autograph=False)
+        def update(gradient: Any) -> Any:
+            divided = both.first.divides([gradient], both.weights[1:])
+            assert divided is (how == "captured")
+            return gradient + 1.0
+
+        if how == "argument":
+            return update(two)
+
+        @tf.function(autograph=False)
+        def update_captured() -> Any:
+            return update.python_function(two)
+
+        return update_captured()
+
+    if how == "argument":
+        with pytest.raises(RuntimeError, match="cannot tell whether its gradients are scaled"):
+            step()
+    else:
+        step()
+
+
+@IN_FUNCTION
+@pytest.mark.parametrize("use", ["scales", "logs", "scales in an inner function"])
+def test_a_read_of_dynamic_scale_counts_if_the_loss_is_scaled(
+    in_function: bool, use: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Eagerly nothing tells: it counts, and is logged."""
+    weight, scale = tf.Variable(2.0), tf.Variable(8.0)
+    calls = StepCalls(scale)
+    divided = []
+
+    def step() -> None:
+        calls.note(READ)
+        with tf.GradientTape() as tape:
+            loss = weight * weight
+            if use == "scales":
+                loss = loss * scale
+            elif use == "scales in an inner function":
+                loss = tf.function(lambda x: x * scale, autograph=False)(loss)
+        tf.debugging.check_numerics(scale, "the scale")
+        divided.append(calls.divides(tape.gradient(loss, [weight]), [weight]))
+
+    (tf.function(step, autograph=False) if in_function else step)()
+    is_scaled = not (use == "logs" and in_function)
+    assert divided == [is_scaled]
+    assert was_logged(caplog, "because the step reads dynamic_scale") == is_scaled
 
 
 def test_a_function_that_is_traced_again_in_a_step_of_keras_2() -> None:

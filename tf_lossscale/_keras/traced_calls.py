@@ -1,0 +1,66 @@
+"""What was called on an optimizer in functions that TensorFlow traces once and then only calls.
+
+The second call of a `tf.function` is one operation, and nothing of its Python code runs. If another
+function is traced with that operation, for example because its arguments are of another kind, the
+step in it has made the same calls as before, but they are not noted. Here they are looked up.
+"""
+
+import weakref
+from typing import Any, Iterable, List, MutableMapping, NamedTuple
+
+from tf_lossscale._versions.graphs import functions_called
+
+
+class TracedCall(NamedTuple):
+    """A call on the optimizer; or, with None, the end of a step."""
+
+    call: Any
+    by_keras: bool = False  # in the step of `fit`
+
+
+_END = TracedCall(None)
+
+
+class TracedCalls:
+    """The calls of the functions of one optimizer: those after the last step that each ended."""
+
+    def __init__(self) -> None:
+        self._calls: MutableMapping[Any, List[TracedCall]] = weakref.WeakKeyDictionary()
+        # How many operations a graph had when a step ended in it.
+        self._ended_after: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
+
+    def note(self, functions: Iterable[Any], call: TracedCall) -> None:
+        """Notes a call in the graphs of `functions`, which are being traced around each other."""
+        for function in functions:
+            self._calls.setdefault(function, []).append(call)
+
+    def end(self, functions: Iterable[Any]) -> None:
+        """Notes that a step has ended in the graphs of `functions`, or that one begins."""
+        for function in functions:
+            self._calls[function] = [_END]
+            self._ended_after[function] = len(function.get_operations())
+
+    def pending(self, functions: Iterable[Any]) -> List[TracedCall]:
+        """Returns the calls since the last step, made by operations that call finished functions.
+
+        Args:
+          functions: the graphs that are being traced around each other, outermost first.
+        """
+        calls: List[TracedCall] = []
+        for function in functions:
+            calls.extend(self._made_by(function, self._ended_after.get(function, 0)))
+        return _after_last_step(calls)
+
+    def _made_by(self, graph: Any, start: int = 0) -> List[TracedCall]:
+        calls: List[TracedCall] = []
+        for function in functions_called(graph, start):
+            own = self._calls.get(function)
+            calls.extend(self._made_by(function) if own is None else own)
+        return calls
+
+
+def _after_last_step(calls: List[TracedCall]) -> List[TracedCall]:
+    if _END not in calls:
+        return calls
+    ends = [position for position, call in enumerate(calls) if call == _END]
+    return calls[ends[-1] + 1 :]
