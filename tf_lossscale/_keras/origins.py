@@ -1,6 +1,6 @@
 """Whether tensors of a `tf.function` being traced come from a product, or from a variable."""
 
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set
 
 from tf_lossscale._versions.base import tf
 
@@ -25,6 +25,13 @@ def depend_on_products(
     # The gradient of a product depends on the other factor: here on the scale, which is read for
     # each product anew.
     return _depend_on(tensors, place, {*operations, *(part.inputs[1].op for part in operations)})
+
+
+def depend_on_operations(
+    tensors: Sequence[Any], place: Any, operations: Iterable[Any]
+) -> Optional[bool]:
+    """Returns whether a tensor depends on one of `operations` of `place`; None if not known."""
+    return _depend_on(tensors, place, set(operations))
 
 
 def depend_on_variable(tensors: Sequence[Any], place: Any, variable: Any) -> Optional[bool]:

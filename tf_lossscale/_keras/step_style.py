@@ -39,7 +39,11 @@ from typing import (
     Tuple,
 )
 
-from tf_lossscale._keras.origins import depend_on_products, depend_on_variable
+from tf_lossscale._keras.origins import (
+    depend_on_operations,
+    depend_on_products,
+    depend_on_variable,
+)
 from tf_lossscale._keras.traced_calls import TracedCall, TracedCalls
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import function_traced_to, graphs_around, is_branch
@@ -118,11 +122,15 @@ class _Step:
         self.losses = 0
         self.called_in = None
 
-    def end(self, variables: Sequence[Any]) -> None:
-        """Ends a step that applied gradients of `variables`."""
+    def leave(self, variables: Sequence[Any]) -> None:
+        """Forgets the calls of a step that has applied gradients of `variables`."""
         if self.losses:
             self.ended = _EndedStep(self.losses, {id(variable) for variable in variables})
         self.forget()
+
+    def end(self, variables: Sequence[Any]) -> None:
+        """Ends a step that applied gradients of `variables` here."""
+        self.leave(variables)
         self.unscales_for_keras_3 = False
         self.began = next(_clock)
 
@@ -274,7 +282,7 @@ class StepCalls:
         if isinstance(place, tf.Graph) and not here.last:
             self._ends_in_function = True
             for eager in self._steps_in(_thread()):
-                eager.forget()  # they were parts of this step
+                eager.leave(variables)  # its calls were parts of this step
         here.end(variables)
         self._traced.end(_traced_functions())
         function = _function()
@@ -309,6 +317,8 @@ class StepCalls:
             _refuse_unknown_scaling()
         self._refuse_loss_of_another(here, gradients)
         if not self._is_scaled_elsewhere(here):
+            for eager in self._steps_in(_thread()):
+                self._warn_of_other_gradients(eager.ended, variables)
             return False
         self._refuse_unknown_parts(here)
         self._use_loss_of_another_place(here)
@@ -351,15 +361,24 @@ class StepCalls:
         """
         place = self._place()
         products = here.products.get(Call.SCALE_LOSS, [])
-        if isinstance(place, tf.Graph) and None not in products:
-            return depend_on_products(gradients, place, products)
-        if ended.may_go_on(variables):
+        if isinstance(place, tf.Graph):
+            if None not in products:
+                return depend_on_products(gradients, place, products)
+            calls = self._traced.operations(place, Call.SCALE_LOSS)
+            if depend_on_operations(gradients, place, calls):
+                return True
+        self._warn_of_other_gradients(ended, variables)
+        return False
+
+    def _warn_of_other_gradients(
+        self, ended: Optional[_EndedStep], variables: Sequence[Any]
+    ) -> None:
+        if ended is not None and ended.may_go_on(variables):
             self._warn_once(
                 "apply_gradients() applies its gradients as they are, because scale_loss() was not "
                 "called since gradients were last applied. If these are other gradients of the "
                 "loss that was scaled before, pass them to apply(gradients, variables) instead."
             )
-        return False
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warnings:

@@ -6,9 +6,9 @@ step in it has made the same calls as before, but they are not noted. Here they 
 """
 
 import weakref
-from typing import Any, Iterable, List, MutableMapping, NamedTuple
+from typing import Any, Iterable, Iterator, List, MutableMapping, NamedTuple
 
-from tf_lossscale._versions.graphs import functions_called
+from tf_lossscale._versions.graphs import calls_of_functions
 
 
 class TracedCall(NamedTuple):
@@ -53,10 +53,19 @@ class TracedCalls:
 
     def _made_by(self, graph: Any, start: int = 0) -> List[TracedCall]:
         calls: List[TracedCall] = []
-        for function in functions_called(graph, start):
-            own = self._calls.get(function)
-            calls.extend(self._made_by(function) if own is None else own)
+        for _, function in calls_of_functions(graph, start):
+            calls.extend(self._made_in(function))
         return calls
+
+    def _made_in(self, function: Any) -> List[TracedCall]:
+        own = self._calls.get(function)
+        return self._made_by(function) if own is None else own
+
+    def operations(self, graph: Any, call: Any) -> Iterator[Any]:
+        """Yields the operations of `graph` that call a function in which `call` was called."""
+        for operation, function in calls_of_functions(graph):
+            if any(made.call is call for made in self._made_in(function)):
+                yield operation
 
 
 def _after_last_step(calls: List[TracedCall]) -> List[TracedCall]:

@@ -1,7 +1,7 @@
 """The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Tuple
 
 from tf_lossscale._versions.base import first_module, tf, tf1
 
@@ -45,8 +45,8 @@ def is_branch(graph: Any) -> bool:
     )
 
 
-def functions_called(graph: Any, start: int = 0) -> Iterator[Any]:
-    """Yields the graphs of functions that are called by operations of `graph`, in their order.
+def calls_of_functions(graph: Any, start: int = 0) -> Iterator[Tuple[Any, Any]]:
+    """Yields the operations of `graph` that call functions, each with the graph of its function.
 
     Args:
       graph: a graph, which may be unfinished.
@@ -60,7 +60,7 @@ def functions_called(graph: Any, start: int = 0) -> Iterator[Any]:
         name = "_cached_graph" if hasattr(function, "_cached_graph") else "graph"
         called = getattr(function, name, None)
         if called is not None:
-            yield called
+            yield operation, called
 
 
 def function_traced_to(graph: Any) -> Optional[Any]:

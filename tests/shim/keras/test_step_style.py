@@ -199,14 +199,19 @@ class TwoOptimizers:
         self.weights = tf.Variable(1.0), tf.Variable(2.0)
         self.scale = tf.Variable(8.0)
 
-    def gradients(self, scales: bool = True) -> Any:
+    def gradients(self, scales: bool = True, in_function: bool = False) -> Any:
+        scale = tf.function(self.scaled, autograph=False) if in_function else self.scaled
         with tf.GradientTape() as tape:
             loss = self.weights[0] * self.weights[1]
             if scales:
-                self.first.note(K3)
-                loss = loss * tf.convert_to_tensor(self.scale)
-                self.first.note_scaled(K3, loss)
+                loss = scale(loss)
         return tape.gradient(loss, self.weights)
+
+    def scaled(self, loss: Any) -> Any:
+        self.first.note(K3)
+        scaled = loss * tf.convert_to_tensor(self.scale)
+        self.first.note_scaled(K3, scaled)
+        return scaled
 
 
 @IN_FUNCTION
@@ -262,6 +267,11 @@ def test_gradients_of_another_loss_in_the_same_function_are_applied() -> None:
         ([K3, K3, APPLY, APPLY], 1),
         ([*[K3, APPLY, APPLY_TO_OTHERS] * 2], 1),
         ([K3, APPLY_3, APPLY_TO_OTHERS], 1),
+        ([K3, UPDATE, ("others", APPLY_TO_OTHERS)], 1),
+        ([K3, UPDATE, APPLY_TO_OTHERS], 1),
+        ([K3, APPLY, ("others", APPLY_TO_OTHERS)], 1),
+        ([K3, UPDATE, ("again", APPLY)], 0),
+        ([K3, UPDATE, K2, UNSCALE, ("others", APPLY_TO_OTHERS)], 0),
     ],
     ids=str,
 )
@@ -275,12 +285,13 @@ def test_other_gradients_of_one_loss_are_logged(
 
 
 @pytest.mark.parametrize("with_apply", [False, True])
-def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool) -> None:
+@pytest.mark.parametrize("in_function", [False, True], ids=["here", "in an inner function"])
+def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool, in_function: bool) -> None:
     both = TwoOptimizers()
 
     @tf.function(autograph=False)
     def step() -> None:
-        one, two = both.gradients()
+        one, two = both.gradients(in_function=in_function)
         if with_apply:
             both.first.check_apply(both.weights[:1])
         else:
