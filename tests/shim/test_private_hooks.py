@@ -220,7 +220,7 @@ def methods_that_it_calls(cls: Any, known: Set[str]) -> Set[str]:
     }
 
 
-# `stateless_apply`, which TensorFlow's backend does not support, is Keras's own on our class, too.
+# Of `stateless_apply`, which the backend of TensorFlow does not support, and our class refuses.
 STATELESS = {"_stateless_handle_finite_grads", "_stateless_handle_non_finite_grads"}
 
 

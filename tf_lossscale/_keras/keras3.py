@@ -220,6 +220,23 @@ class Keras3Wrapper(Keras3Attributes):
         report_unscaled(self, gradients, variables, in_step=True)
         self._apply_all(gradients, variables)
 
+    def stateless_apply(
+        self, optimizer_variables: Any, grads: Any, trainable_variables: Any
+    ) -> None:
+        """Raises an error: as Keras's own class, it does not work with the TensorFlow backend.
+
+        Args:
+          optimizer_variables: values in Keras's order of the variables, which `variables` lacks.
+          grads: gradients.
+          trainable_variables: values.
+
+        Raises:
+          ValueError: always. Keras's class raises it where the gradients are finite.
+        """
+        raise ValueError(
+            "stateless_apply() is not supported with the TensorFlow backend: call apply()."
+        )
+
     def _end_micro_batch(self, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
         """Ends the calls of a micro-batch of `accumulate`; returns whether they scaled its loss.
 

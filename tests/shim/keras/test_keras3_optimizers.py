@@ -282,3 +282,18 @@ def test_what_a_program_sets_after_it_has_restored_weights_is_kept() -> None:
     for value, expected in zip(resumed.get_weights(), source.get_weights()):
         np.testing.assert_array_equal(value, expected)
     np.testing.assert_array_equal(copy.numpy(), variable.numpy())
+
+
+@pytest.mark.parametrize("cls", [OURS, THEIRS])
+@pytest.mark.parametrize("gradient", [1.0, np.inf])
+def test_stateless_apply_is_refused(cls, gradient):
+    """Keras's class refuses finite gradients only, and takes the variables in another order."""
+    optimizer = cls(keras.optimizers.SGD(0.5), initial_scale=8.0)
+    variable = keras.Variable(1.0)
+    optimizer.build([variable])
+    values = [item.value for item in optimizer.variables]
+    if cls is THEIRS and np.isinf(gradient):
+        optimizer.stateless_apply(values, [tf.constant(gradient)], [variable.value])
+        return
+    with pytest.raises(ValueError, match="not supported with the TensorFlow backend"):
+        optimizer.stateless_apply(values, [tf.constant(gradient)], [variable.value])
