@@ -54,8 +54,12 @@ SHIM = r"""
     + if False:
     - is_mixed = here.has_after(scaled_at, *_OF_KERAS_2)
     + is_mixed = False
-    - here.forget()  # what was called before, such as by a validation, is no part of `fit`
+    - self.begin()  # what was called before, such as by a validation, is no part of `fit`
     + pass
+    - key = graph.name if function is None else weakref.ref(function)
+    + key = graph.name
+    - for traced in self._traced.pending(reversed(_traced_functions())):
+    + for traced in []:
     - if other is not self and other._may_have_scaled(gradients, place, here):
     + if False:
 
