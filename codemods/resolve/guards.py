@@ -1,10 +1,9 @@
 """Recognizes the branches of a file that only some versions of TensorFlow take.
 
-One conservative test finds such a branch: what decides whether it runs depends on the version or on
-what a module of TensorFlow has (`conditions`), or a `try` catches that an import fails. What uses a
-function, class or table with a legacy place is tested, too. Where the decision can be computed for
-the newest TensorFlow (`releases`), a branch that it takes is none of these. No branch is ever
-removed.
+A branch counts as one if its condition depends on the version, or on what a module of TensorFlow
+has (`conditions`), or if it handles an import that fails. The uses of a function, class or table
+with a legacy place are tested, too. Where the condition can be computed for the newest TensorFlow
+(`releases`), a branch that this takes does not count. No branch is ever removed.
 """
 
 from __future__ import annotations

@@ -50,14 +50,23 @@ RENAMED: dict[str, Group] = {
 }
 """The codes of the rules whose symbols the shim has, each with the group of these symbols."""
 
-_SAME = "it behaves as the original, on every TensorFlow"
+_SAME = {
+    Family.CONTRIB: "it behaves as in TensorFlow 1.15, on every version",
+    Family.V1: "it behaves as in TensorFlow 2.21, on every version",
+    Family.EXPERIMENTAL: "it behaves as in TensorFlow 2.8, on every version",
+    Family.FINAL: "it behaves as the class of Keras 2, on every version",
+}
+"""What a rename means: an older TensorFlow can differ (`docs/known-differences.md`)."""
 _EVERYWHERE = "it also runs on GPUs and CPUs"
-_POLICY = "under its policy, compile makes an optimizer with the methods of Keras 2, on Keras 3 too"
-WRITTEN = (
-    "not renamed, because the program puts something of its own here: what is migrated to the "
-    "shim's names does not get it, so pass it on another way"
+_POLICY = (
+    "under its policy, compile wraps in the shim's LossScaleOptimizer, which has the methods of "
+    "Keras 2 on Keras 3, too"
 )
-_ELSE = "the program puts something else in its place"
+WRITTEN = (
+    "not renamed, because the program assigns to this name: code that uses the shim's name does "
+    "not see the assigned value, so pass it to that code directly"
+)
+_ELSE = "the program assigns to this name"
 _READ = "other files may read `{}` from here"
 _UNREAD = "nothing in this file reads `{}`, but other files may"
 _KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
@@ -93,10 +102,12 @@ def _leaves_final(
 
 
 def _benefit(reference: Reference) -> str:
-    if reference.legacy.family is Family.CROSS_SHARD:
+    family = reference.legacy.family
+    if family is Family.CROSS_SHARD:
         return _EVERYWHERE
-    is_final_policy = reference.legacy.family is Family.FINAL and reference.legacy.is_policy
-    return _POLICY if is_final_policy else _SAME
+    if family is Family.FINAL and reference.legacy.is_policy:
+        return _POLICY
+    return _SAME[family]
 
 
 def needs_of_exports(program: Program, code: str) -> Iterator[Obstacle]:

@@ -4,7 +4,7 @@ Keras 3 (TensorFlow 2.16) has `scale_loss` and unscales in `apply_gradients`; Ke
 `get_scaled_loss` and `get_unscaled_gradients`. The result is the same only if the gradients go
 straight from the tape to `apply_gradients`, in one function. In other loops (clipping, norms,
 accumulation, all-reduce) the numbers would change silently, so the program stays on the shim's
-class. So does a program of which other files make, use or test for optimizers.
+class. A program stays on it, too, if other files of it make, use or test for optimizers.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ loss scale that cannot be determined statically is left to the shim's `from_loss
 On Keras 3, the shim's final class keeps the methods and the numbers.
 
 The final class is not a subclass of the experimental one. A program goes to it only if every place
-is a constructor, an import, an annotation, or a class test of which the result stays the same.
+is a constructor, an import, an annotation, or a class test whose result stays the same.
 Subclasses, the class as a value and attributes of the class need the shim's experimental class,
 and then all places go there.
 """
@@ -33,7 +33,7 @@ _WHY = {
 }
 _ANNOTATED = "an annotation in a string or a comment names the class, where no edit reaches it"
 _BOTH = "the program also has the final class, and this test tells the two apart"
-_COMPILED = "compile may have made the optimizer of this test, with another class"
+_COMPILED = "compile may have made the optimizer that this line tests, and its class is not this one"
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
@@ -87,7 +87,7 @@ def _moved(
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Reports uses of which the result depends on the exact class."""
+    """Reports uses whose result depends on the exact class."""
     yield from reports_of_class(program, "LS301", decision)
 
 

@@ -46,7 +46,7 @@ _SHIM_CLASS = (
 )
 _BACKEND = (
     "the shim's class needs the TensorFlow backend, but this file imports only keras, which can "
-    "run on another one"
+    "run on a different one"
 )
 _PRIVATE = "the module of this path is private, and is in no current TensorFlow"
 _BASE = "from TensorFlow 2.9 on, the public class of Keras 2 cannot be subclassed"

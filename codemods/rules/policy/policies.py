@@ -4,10 +4,11 @@ TensorFlow 2.9 removed the experimental module (release notes 2.9.0: "set_policy
 set_global_policy"). `tf.keras.mixed_precision.set_policy`, which some programs call after
 `experimental.` was dropped, never existed; it is repaired too.
 
-The final policy (2.4) carries no loss scale: `compile` wraps the optimizer under `mixed_float16`,
-dynamically. So `loss_scale="dynamic"` goes from such a policy. With any other value, the policies
-of the program stay on the shim: under its policies, `compile` uses their loss scale, on every
-TensorFlow. `loss_scale=None`, which meant no scaling, would otherwise *add* it.
+The final policy (2.4) carries no loss scale: under `mixed_float16`, `compile` wraps the optimizer in
+Keras's own LossScaleOptimizer, which scales dynamically. So `loss_scale="dynamic"` is dropped. With
+any other value, the policies of the program stay on the shim. Under the shim's policies, `compile`
+wraps in the shim's LossScaleOptimizer, with the loss scale of the policy, on every TensorFlow.
+`loss_scale=None`, which meant no scaling, would otherwise *add* it.
 
 `get_layer_policy(layer)` becomes `layer.dtype_policy`, which layers have since 2.4. An import of
 the function goes with the calls that read it.
@@ -47,7 +48,7 @@ _WITHOUT_SCALE = renamed_arguments({"name": "name", "loss_scale": None})
 _ATTRIBUTE = "use layer.dtype_policy"
 _SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 """What an attribute can follow without parentheses."""
-_PASSED = "what calls this function, or what it is given, cannot be seen"
+_PASSED = "the function is passed on, so its calls and their arguments cannot be seen"
 _NO_SCALE = (
     "the final policy has no loss scale, which would have to go to "
     "tfls.keras.mixed_precision.from_loss_scale(optimizer, {})"
@@ -62,7 +63,7 @@ _EXPERIMENTAL = (
 )
 _COMMENT = "a comment stands between the arguments"
 _WHY = {
-    Mention.BASE: "the constructor of the final policy is another one",
+    Mention.BASE: "the constructor of the final policy takes other arguments",
     Mention.MEMBER: "configs of the experimental policy have a loss scale",
     Mention.TEST: "in TensorFlow 2.4 to 2.8, the policies of layers are not experimental ones",
     Mention.VALUE: "the class is passed on as a value",

@@ -1,8 +1,8 @@
 """Renames legacy modules that are used as values, and reports names that they never had.
 
 `mp = tf.keras.mixed_precision.experimental`, with `mp` passed on or read by other files, becomes
-the shim's module, which has the same names. So does the final module where the final class goes to
-the shim. A module that also holds other things, such as `tf.contrib.tpu`, cannot be renamed as a
+the shim's module, which has the same names. The final module becomes the shim's where the final
+class goes to the shim. A module that also holds other things, such as `tf.contrib.tpu`, cannot be renamed as a
 whole; where it is passed on, that is reported. A name that `tf.contrib.mixed_precision` never had
 is an error in every TensorFlow. A private module of Keras also has names that the shim does not;
 where one is read, that is reported, as no current TensorFlow has the module.
@@ -33,11 +33,11 @@ _FINAL = "keras.mixed_precision"
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "{} is used as a value: import by name what is read from it, then migrate again"
 _LAZY = (
-    "the shim's modules have their names only once they are read: write "
+    "the `__dict__` of a module of the shim lacks the names that were not read yet: write "
     "{{name: getattr({0}, name) for name in dir({0})}}"
 )
-_ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
-_PRIVATE = "{} is private, and no current TensorFlow has it: do without this name"
+_ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: remove this use"
+_PRIVATE = "{} is private, and no current TensorFlow has it: remove this use"
 _LEFT = (
     "this import fails from TensorFlow {} on: remove it, or move it to the branch for older "
     "versions, if only this needs it"
@@ -49,7 +49,7 @@ _CONDITIONAL = (cst.If, cst.Try, cst.TryStar)
 
 
 def _whole(path: str) -> Optional[Namespace]:
-    """The removed module of which everything is legacy, and that the shim has, if it is one."""
+    """The removed module, if everything in it is legacy and the shim has it."""
     module = namespace_of(path)
     if module is None or module.is_current or is_of_shim(path):
         return None

@@ -42,8 +42,8 @@ _NAMESPACES = re.compile(r"(?:\.(?:contrib|keras|mixed_precision|train|tpu|exper
 _CODES = {Why.STAR: "LS901", Why.CALL: "LS902", Why.RE_EXPORT: "LS903", Why.SEVERAL: "LS904"}
 _MESSAGES = {
     Why.STAR: (
-        "names from `import *` ({0}) are not resolved: import them by name, and those of "
-        "TensorFlow from TensorFlow itself, then migrate again"
+        "names from `import *` ({0}) are not resolved: import them by name, TensorFlow's from "
+        "TensorFlow itself, then migrate again"
     ),
     Why.CALL: "`{0}` cannot be resolved statically: import {1} by name from TensorFlow",
     Why.RE_EXPORT: (
@@ -54,12 +54,12 @@ _MESSAGES = {
 }
 _ON_SHIM = f"{SHIM}.contrib.mixed_precision"
 _EXACT = "the type of an optimizer depends on the TensorFlow version: use isinstance"
-_STAR = "names from a star import cannot be told apart"
+_STAR = "the names that a star import binds cannot be determined"
 _SEVERAL = "this name means something else on another path, with the arguments of this class"
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
-    """The places of which the symbols must keep their names and parameters."""
+    """The places whose symbols must keep their names and parameters."""
     for scope in program.scopes.all:
         for star, path in scope.stars:
             if path == _ON_SHIM:

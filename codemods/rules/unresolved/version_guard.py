@@ -1,8 +1,8 @@
 """Reports branches with legacy names that the newest TensorFlow does not take, or may not take.
 
 What decides about a branch is followed by the flow of data: a version comparison, `hasattr` on a
-module of TensorFlow, a `try` around an import, a flag or function made of these, in this file or in
-another one of the run. A branch that the newest TensorFlow takes is none of these.
+module of TensorFlow, a `try` around an import, a flag or function made of these, in this file or a
+different file of the run. A branch that the newest TensorFlow takes is none of these.
 
 The names in the branch are renamed like all others, to the shim, so that on each version the branch
 does what it did. If another branch scales the loss, too, that is a note, and nothing is left to do.
@@ -10,9 +10,9 @@ Otherwise nothing scales the loss after the upgrade, because the branch is not t
 branch is removed.
 
 `tf.__version__ < "2.4"` compares text, and "2.10" sorts before "2.4": from TensorFlow 2.10 on, the
-comparison gives the answer for old versions again (LS913). The same is so for
-`float(tf.__version__[:3])`, `tf.__version__[2]` and `tf.__version__.startswith("2.1")`. The finding
-is at the comparison, which may make a flag that decides about the branch. For a flag of another
+comparison gives the answer for old versions again (LS913). `float(tf.__version__[:3])`,
+`tf.__version__[2]` and `tf.__version__.startswith("2.1")` have the same fault. The finding is at the
+comparison, also if it only makes the flag that decides about the branch. For a flag of a different
 file, it is at the condition that reads the flag.
 """
 

@@ -198,7 +198,7 @@ EXAMPLES = {
         """),
     "unclear-origin": examples("""
         # another library's class in the other branch
-        > safe: behaves as the original
+        > safe: behaves as in TensorFlow 1.15
           try:
               from npu_bridge.npu_init import FixedLossScaleManager
           except ImportError:
