@@ -10,6 +10,7 @@ from tf_lossscale._restore.optimizer_state import SLOT_NAMES
 from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor, add_node
 
 _TOP_LEVEL = "top_level_model_weights"
+_ITERATIONS = ("iter", "iteration")
 
 
 def read(path: str) -> Stored:
@@ -83,32 +84,42 @@ def _add_optimizer(nodes: List[Node], group: Any, names: List[str]) -> None:
         node.tensor.name: number for number, node in enumerate(nodes) if node.tensor is not None
     }
     optimizer = add_node(nodes, 0, "optimizer")
-    counts: Dict[str, int] = {}
-    lists: Dict[str, int] = {}
+    slots: Dict[str, List[Tuple[Tensor, Optional[int]]]] = {}
     for name in names:
         tensor = _tensor(group[name], name)
         words = tensor.name.split("/")
-        if words[-1] in ("iter", "iteration"):
-            add_node(nodes, optimizer, "iter", tensor)
-            continue
-        slot, variable = _slot_of(words, known)
+        slot, variable = (None, None) if words[-1] in _ITERATIONS else _slot_of(words, known)
         if slot is None:
-            is_single = not tensor.shape and tensor.dtype.startswith("float")
-            label = "_u_product" if is_single and "learning_rate" not in words[-1] else words[-1]
-            add_node(nodes, optimizer, label, tensor)
-            continue
-        if slot not in lists:
-            lists[slot] = add_node(nodes, optimizer, slot)
-        number = add_node(nodes, lists[slot], str(counts.get(slot, 0)), tensor)
-        counts[slot] = counts.get(slot, 0) + 1
-        if variable is not None:
-            nodes[optimizer].slots.append(Slot(slot, variable, number))
-    # A list whose variables are all known by name needs no order.
-    for slot, number in lists.items():
-        if len([found for found in nodes[optimizer].slots if found.name == slot]) == counts[slot]:
-            nodes[number].children = {}
+            add_node(nodes, optimizer, _own_label(tensor), tensor)
         else:
-            nodes[optimizer].slots = [kept for kept in nodes[optimizer].slots if kept.name != slot]
+            slots.setdefault(slot, []).append((tensor, variable))
+    for slot, tensors in slots.items():
+        _add_slots(nodes, optimizer, slot, tensors)
+
+
+def _own_label(tensor: Tensor) -> str:
+    """Returns what a checkpoint calls a variable that the optimizer has once."""
+    name = tensor.name.split("/")[-1]
+    if name in _ITERATIONS:
+        return "iter"
+    is_float = not tensor.shape and tensor.dtype.startswith("float")
+    return "_u_product" if is_float and "learning_rate" not in name else name
+
+
+def _add_slots(
+    nodes: List[Node], optimizer: int, slot: str, tensors: List[Tuple[Tensor, Optional[int]]]
+) -> None:
+    """Adds the slots of one name: as a list, or, if all variables are known, by these."""
+    number = add_node(nodes, optimizer, slot)
+    elements = [
+        add_node(nodes, number, str(index), tensor) for index, (tensor, _) in enumerate(tensors)
+    ]
+    variables = [variable for _, variable in tensors if variable is not None]
+    if len(variables) == len(elements):
+        nodes[number].children = {}
+        nodes[optimizer].slots += [
+            Slot(slot, variable, element) for variable, element in zip(variables, elements)
+        ]
 
 
 def _slot_of(words: List[str], known: Dict[str, int]) -> Tuple[Optional[str], Optional[int]]:

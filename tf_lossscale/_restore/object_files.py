@@ -21,12 +21,20 @@ def read(prefix: str) -> Stored:
             f"{prefix}: is a file of tf.train.Saver, which has names of variables and no objects. "
             "Assign its values with tf.train.load_checkpoint(path).get_tensor(name)"
         )
-    try:
-        graph = checkpoint.object_graph()
-    except (CheckpointError, tf.errors.OpError, ValueError, AttributeError) as error:
-        raise RestoreError(str(error)) from error
-    nodes = [Node() for _ in graph.nodes]
-    for node, proto in zip(nodes, graph.nodes):
+    stored = Stored(prefix, "checkpoint with objects", _nodes(checkpoint), Reader(checkpoint))
+    stored.others = [
+        Tensor(key, shape, dtype)
+        for key, (dtype, shape) in sorted(checkpoint.tensors.items())
+        if "/.ATTRIBUTES/" in key and not key.endswith(_KNOWN_ATTRIBUTES)
+    ]
+    return stored
+
+
+def _nodes(checkpoint: Checkpoint) -> List[Node]:
+    """Returns the objects of a checkpoint; the first one is the root."""
+    nodes = []
+    for proto in _graph(checkpoint).nodes:
+        node = Node()
         node.children = {child.local_name: child.node_id for child in proto.children}
         node.slots = [
             Slot(slot.slot_name, slot.original_variable_node_id, slot.slot_variable_node_id)
@@ -35,13 +43,15 @@ def read(prefix: str) -> Stored:
         for attribute in proto.attributes:
             if attribute.name == "VARIABLE_VALUE":
                 node.tensor = _tensor(checkpoint, attribute.checkpoint_key, attribute.full_name)
-    stored = Stored(prefix, "checkpoint with objects", nodes, Reader(checkpoint))
-    stored.others = [
-        Tensor(key, shape, dtype)
-        for key, (dtype, shape) in sorted(checkpoint.tensors.items())
-        if "/.ATTRIBUTES/" in key and not key.endswith(_KNOWN_ATTRIBUTES)
-    ]
-    return stored
+        nodes.append(node)
+    return nodes
+
+
+def _graph(checkpoint: Checkpoint) -> Any:
+    try:
+        return checkpoint.object_graph()
+    except (CheckpointError, tf.errors.OpError, ValueError, AttributeError) as error:
+        raise RestoreError(str(error)) from error
 
 
 def _opened(prefix: str) -> Checkpoint:

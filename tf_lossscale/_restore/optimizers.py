@@ -73,6 +73,30 @@ class ProgramOptimizer:
             )
         self.kind = family.kind
 
+    def as_built_copy(self) -> "ProgramOptimizer":
+        """Returns an optimizer that can be built in place of this one: a copy, with no variables.
+
+        That is this one itself if it has slots already, or if its class cannot be made from its
+        configuration, as some classes of users cannot.
+        """
+        if self.has_slots:
+            return self
+        try:
+            copied = ProgramOptimizer(type(self.outer).from_config(self.outer.get_config()))
+        except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
+            return self
+        # A configuration has the name of a class, which another one may have, too.
+        return copied if type(copied.inner) is type(self.inner) else self
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the optimizer was built, for some variables at least."""
+        if self.kind == "legacy":
+            return bool(self.inner._slots)
+        if self.kind == "new":
+            return bool(getattr(self.inner, "_built", False))
+        return bool(self.inner.built and self.outer.built)
+
     @property
     def class_name(self) -> str:
         return type(self.inner).__name__

@@ -44,21 +44,27 @@ def weights_of(value: Any) -> List[Any]:
     if is_variable(value):
         return [value]
     if isinstance(value, dict):
-        return _distinct(weight for part in value.values() for weight in weights_of(part))
+        value = list(value.values())
     if isinstance(value, (list, tuple)):
         return _distinct(weight for part in value for weight in weights_of(part))
-    found = getattr(value, "weights", None)
-    if isinstance(found, (list, tuple)):
-        # Models of Keras 3 do not list variables of TensorFlow that are their attributes.
-        is_keras_3 = "_trainable_variables" in vars(value)
-        if not is_keras_3:
-            return _distinct(found)
-        own = [attribute for attribute in vars(value).values() if is_variable(attribute)]
-        of_tensorflow = [variable for variable in own if not hasattr(variable, "path")]
-        extra = [variable for variable in of_tensorflow if not _is_seed(variable)]
-        return _distinct([*found, *extra])
-    found = getattr(value, "variables", None)
-    return _distinct(found) if isinstance(found, (list, tuple)) else []
+    weights = getattr(value, "weights", None)
+    if isinstance(weights, (list, tuple)):
+        return _distinct([*weights, *_unlisted(value)])
+    variables = getattr(value, "variables", None)
+    return _distinct(variables) if isinstance(variables, (list, tuple)) else []
+
+
+def _unlisted(model: Any) -> List[Any]:
+    """Returns the attributes that are variables of TensorFlow, which Keras 3 does not list."""
+    attributes = vars(model)
+    if "_trainable_variables" not in attributes:
+        return []
+    variables = [attribute for attribute in attributes.values() if is_variable(attribute)]
+    return [
+        variable
+        for variable in variables
+        if not hasattr(variable, "path") and not _is_seed(variable)
+    ]
 
 
 def trained_by(value: Any) -> List[Any]:

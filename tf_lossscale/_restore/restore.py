@@ -3,25 +3,28 @@
 Everything is matched and read before the first variable is assigned.
 """
 
-import collections
 import collections.abc
 import os
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from tf_lossscale._checkpoint.locate import HDF5, SAVED_MODEL, TENSORFLOW, CheckpointError, locate
 from tf_lossscale._restore import hdf5_files, object_files
 from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
-from tf_lossscale._restore.optimizer_state import (
-    OptimizerState,
-    StoredSlot,
-    optimizers_in,
-    state_of,
+from tf_lossscale._restore.optimizer_plan import plan_optimizer
+from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
+from tf_lossscale._restore.optimizers import ProgramOptimizer
+from tf_lossscale._restore.plan import (
+    Plan,
+    assign,
+    differs,
+    note_unused,
+    raise_problems,
+    read_values,
+    report_of,
 )
-from tf_lossscale._restore.optimizers import KNOWN_CLASSES, ProgramOptimizer
 from tf_lossscale._restore.program import (
     direct_variables,
-    dtype_of,
     layers_below,
     name_of,
     shape_of,
@@ -29,91 +32,8 @@ from tf_lossscale._restore.program import (
     weights_of,
 )
 from tf_lossscale._restore.report import Entry, Report
-from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+from tf_lossscale._restore.stored import RestoreError, Stored
 from tf_lossscale._versions.base import tf
-
-_SEEDS = ("seed_generator", "_random_generator", "_state_var")
-
-
-class _Planned(NamedTuple):
-    """A value of the file, and what it is assigned to."""
-
-    source: Optional[Tensor]  # None for a value of the configuration
-    path: str
-    variable: Optional[Any]
-    name: str
-    assign: Callable[[Any], Any]
-    read: Callable[[], Any]  # the value before, for an error while assigning
-    value: Optional[Any] = None  # unless it is that of `source`
-
-
-class _Plan:
-    """What a restore will do: nothing is assigned before all of it is known."""
-
-    def __init__(self, stored: Stored) -> None:
-        self.stored = stored
-        self.planned: List[_Planned] = []
-        self.initial: List[Entry] = []
-        self.unused: List[Entry] = []
-        self.expected: List[Entry] = []  # initial, but no error
-        self.used: Set[str] = set()  # keys of the file
-        self.problems: List[str] = []
-        self.notes: List[str] = []
-        self.written_by = stored.format
-
-    def add(self, tensor: Tensor, variable: Any, name: str = "") -> None:
-        """Plans to assign a value; notes a problem where it does not fit the variable."""
-        name = name or name_of(variable)
-        is_planned = any(planned.variable is variable for planned in self.planned)
-        if tensor.key in self.used and is_planned:
-            return
-        if tensor.shape != shape_of(variable):
-            self.problems.append(_differs(tensor, name, shape_of(variable)))
-            return
-        if _is_lossy(tensor.dtype, dtype_of(variable)):
-            self.problems.append(
-                f"{_shown(tensor)} is {tensor.dtype}, and {name} is {dtype_of(variable)}"
-            )
-            return
-        if is_planned:
-            self.problems.append(f"{name} has a second value in the file, {_shown(tensor)}")
-            return
-        self.used.add(tensor.key)
-        self.planned.append(
-            _Planned(tensor, tensor.key, variable, name, variable.assign, _reader(variable))
-        )
-
-    def skip(self, tensor: Tensor) -> None:
-        """Takes note of a value that the program needs no variable for."""
-        self.used.add(tensor.key)
-
-
-def _reader(variable: Any) -> Callable[[], Any]:
-    return lambda: variable.numpy()
-
-
-def _shown(tensor: Tensor) -> str:
-    return tensor.key.replace("/.ATTRIBUTES/VARIABLE_VALUE", "")
-
-
-def _differs(tensor: Tensor, name: str, shape: Tuple[int, ...]) -> str:
-    return (
-        f"{_shown(tensor)} has shape {list(tensor.shape)} in the file, and {name} of the program "
-        f"{list(shape)}"
-    )
-
-
-def _is_lossy(source: str, target: str) -> bool:
-    """Returns whether a dtype cannot hold all values of another one."""
-    kinds = ["".join(filter(str.isalpha, dtype)) for dtype in (source, target)]
-    if (source, target) == ("float16", "bfloat16"):
-        return True
-    if source == target or kinds == ["int", "int"]:
-        return False  # counters are int64 on Keras 2, and may be int32 on Keras 3
-    order = ["float16", "bfloat16", "float32", "float64"]
-    if source in order and target in order:
-        return order.index(source) > order.index(target)
-    return True
 
 
 def restore(
@@ -149,23 +69,64 @@ def restore(
     """
     if not tf.executing_eagerly():
         raise RestoreError("restore() assigns variables, which needs eager execution.")
-    stored = _read(os.fspath(path))
-    plan = _Plan(stored)
+    stored = _read(_existing(path))
     states = {number: state_of(stored, number) for number in optimizers_in(stored)}
     models, matches = _match_models(stored, model, states)
-    for value, match in zip(models, matches):
-        _plan_weights(plan, value, match)
-    optimizers = _named_optimizers(stored, model, optimizer, states, matches)
-    for owner, state in optimizers:
-        _plan_optimizer(plan, ProgramOptimizer(owner), state, models, matches)
-    _note_unused(plan)
-    _raise_problems(plan, partial)
-    values = _values(plan)
-    _assign(plan, values)
+    named = _named_optimizers(stored, model, optimizer, states, matches)
+    optimizers = [(ProgramOptimizer(owner), state) for owner, state in named]
+    values = _rehearse(stored, models, matches, optimizers, partial)
+    plan = _plan(stored, models, matches, optimizers)
+    raise_problems(plan, partial)
+    assign(plan, values)
     _finalize_layers(plan, models)
-    report = _report(plan)
+    report = report_of(plan)
     print(report)
     return report
+
+
+def _existing(path: "Union[str, os.PathLike[str], None]") -> str:
+    if path is None:
+        raise RestoreError(
+            "the path is None, so tf.train.latest_checkpoint() or a manager found no checkpoint. "
+            "Call restore() only if there is one"
+        )
+    return os.fspath(path)
+
+
+def _rehearse(
+    stored: Stored,
+    models: List[Any],
+    matches: List[Match],
+    optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
+    partial: bool,
+) -> Dict[str, Any]:
+    """Reads all values, after a plan with copies of the optimizers that are not built yet.
+
+    Only a built optimizer shows its slots, and a restore that is refused must not build it.
+
+    Raises:
+      RestoreError: the file does not fit the program, or is damaged.
+    """
+    copies = [(program.as_built_copy(), state) for program, state in optimizers]
+    plan = _plan(stored, models, matches, copies)
+    raise_problems(plan, partial)
+    return read_values(plan)
+
+
+def _plan(
+    stored: Stored,
+    models: List[Any],
+    matches: List[Match],
+    optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
+) -> Plan:
+    """Plans all values of a file; builds the optimizers."""
+    plan = Plan(stored)
+    for value, match in zip(models, matches):
+        _plan_weights(plan, value, match)
+    for program, state in optimizers:
+        plan_optimizer(plan, program, state, models, matches)
+    note_unused(plan)
+    return plan
 
 
 def _read(path: str) -> Stored:
@@ -251,14 +212,14 @@ def _is_the_order(state: OptimizerState, left: Dict[int, Any]) -> bool:
     return len(set(shapes)) == len(shapes)
 
 
-def _plan_weights(plan: _Plan, model: Any, match: Match) -> None:
+def _plan_weights(plan: Plan, model: Any, match: Match) -> None:
     """Plans the variables of a model as they were matched."""
     stored = plan.stored
     for conflict in match.conflicts:
         tensor = stored.nodes[conflict.node].tensor
         assert tensor is not None
         plan.problems.append(
-            _differs(tensor, name_of(conflict.variable), shape_of(conflict.variable))
+            differs(tensor, name_of(conflict.variable), shape_of(conflict.variable))
         )
     for number, variable in match.variables.items():
         tensor = stored.nodes[number].tensor
@@ -283,28 +244,45 @@ def _named_optimizers(
       RestoreError: the file does not have the optimizer, or it is not known which one it is.
     """
     if isinstance(optimizer, collections.abc.Mapping):
-        children = stored.nodes[0].children
-        missing = [name for name in optimizer if children.get(name) not in states]
-        if missing:
-            raise RestoreError(f"{stored.path}: the file has no optimizer {missing[0]!r}")
-        return [(value, states[children[name]]) for name, value in optimizer.items()]
-    is_default = optimizer is None
-    if is_default and not isinstance(model, collections.abc.Mapping):
-        optimizer = getattr(model, "optimizer", None)
-    if optimizer is None:
-        return []
+        return _optimizers_by_name(stored, optimizer, states)
     fitting = _fitting(list(states.values()), matches)
-    if len(fitting) == 1:
-        return [(optimizer, fitting[0])]
-    if not fitting and is_default:
-        return []  # a file of weights, for a model that is compiled
-    found = ", ".join(stored.path_of(state.node) for state in fitting)
-    raise RestoreError(
-        f"{stored.path}: the file has no optimizer. Leave out optimizer="
-        if not fitting
-        else f"{stored.path}: the file has several optimizers: {found}. Pass "
-        "optimizer={name: optimizer}"
-    )
+    if optimizer is not None:
+        return [(optimizer, _only(stored, fitting))]
+    compiled = _compiled_optimizer(model)
+    if compiled is None or not fitting:
+        return []  # a file of weights, for a model that is compiled, has none
+    return [(compiled, _only(stored, fitting))]
+
+
+def _optimizers_by_name(
+    stored: Stored,
+    optimizers: "collections.abc.Mapping[str, Any]",
+    states: Dict[int, OptimizerState],
+) -> List[Tuple[Any, OptimizerState]]:
+    children = stored.nodes[0].children
+    missing = [name for name in optimizers if children.get(name) not in states]
+    if missing:
+        raise RestoreError(f"{stored.path}: the file has no optimizer {missing[0]!r}")
+    return [(optimizer, states[children[name]]) for name, optimizer in optimizers.items()]
+
+
+def _compiled_optimizer(model: Any) -> Optional[Any]:
+    """Returns the optimizer that a model was compiled with; several models have none."""
+    if isinstance(model, collections.abc.Mapping):
+        return None
+    return getattr(model, "optimizer", None)
+
+
+def _only(stored: Stored, fitting: List[OptimizerState]) -> OptimizerState:
+    if not fitting:
+        raise RestoreError(f"{stored.path}: the file has no optimizer. Leave out optimizer=")
+    if len(fitting) > 1:
+        found = ", ".join(stored.path_of(state.node) for state in fitting)
+        raise RestoreError(
+            f"{stored.path}: the file has several optimizers: {found}. Pass "
+            "optimizer={name: optimizer}"
+        )
+    return fitting[0]
 
 
 def _fitting(states: List[OptimizerState], matches: List[Match]) -> List[OptimizerState]:
@@ -319,275 +297,10 @@ def _fitting(states: List[OptimizerState], matches: List[Match]) -> List[Optimiz
     ] or states
 
 
-def _plan_optimizer(
-    plan: _Plan,
-    program: ProgramOptimizer,
-    state: OptimizerState,
-    models: List[Any],
-    matches: List[Match],
-) -> None:
-    """Plans an optimizer with its slots and loss scale; it must be built for that."""
-    plan.written_by = f"{plan.stored.format}, {state.layout.value}"
-    trained = program.trained or trained_by(models)
-    if not trained:
-        raise RestoreError(
-            "the variables that the optimizer trains are not known. Pass the model, or call "
-            "optimizer.build(variables) before restore()"
-        )
-    _check_class(plan, program, state)
-    owners = [_owner(plan, slot, state, trained, matches) for slot in state.slots]
-    program.build(_in_order(trained, owners) if program.kind == "legacy" else trained)
-    if state.iterations is not None:
-        assert isinstance(state.iterations, Tensor)
-        plan.add(state.iterations, program.iterations, "iterations")
-    _plan_slots(plan, program, state, owners, trained)
-    for name, tensor in state.singles.items():
-        single = program.single(name)
-        if single is not None:
-            plan.add(tensor, single)
-    _plan_hyperparameters(plan, program, state)
-    _plan_scale(plan, program, state)
-    _skip_own_variables(plan, state)
-
-
-def _in_order(trained: List[Any], owners: List[Optional[Any]]) -> List[Any]:
-    """Returns the trained variables for which a file has slots; all, if it has none."""
-    known = {id(owner) for owner in owners if owner is not None}
-    return [variable for variable in trained if id(variable) in known] or trained
-
-
-def _check_class(plan: _Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
-    """Notes a class that has the same slots as that of the program, and another rule."""
-    known = state.classes & KNOWN_CLASSES
-    name = program.known_class.lower()
-    if known and name and name not in known:
-        plan.problems.append(
-            f"the file has the optimizer {min(known)}, and the program {program.class_name}"
-        )
-
-
-def _owner(
-    plan: _Plan,
-    slot: StoredSlot,
-    state: OptimizerState,
-    trained: List[Any],
-    matches: List[Match],
-) -> Optional[Any]:
-    """Returns the variable of the program that a slot belongs to."""
-    if slot.variable is not None:
-        for match in matches:
-            if slot.variable in match.variables:
-                return match.variables[slot.variable]
-        return None
-    named = _named_like(plan.stored, slot.tensor.name, matches)
-    if named:
-        return named[0] if len(named) == 1 else None  # orders of Keras 2 and Keras 3 differ
-    count = sum(1 for other in state.slots if other.name == slot.name)
-    if slot.number is not None and count == len(trained):
-        return trained[slot.number]
-    return None
-
-
-def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Any]:
-    """Returns the variables whose name ends that of a slot: `Adam/m/dense/kernel`."""
-    found = collections.defaultdict(list)
-    for match in matches:
-        for node, variable in match.variables.items():
-            name = getattr(stored.nodes[node].tensor, "name", "")
-            if name and slot.endswith("/" + name):
-                found[len(name)].append(variable)
-    return found[max(found)] if found else []
-
-
-def _plan_slots(
-    plan: _Plan,
-    program: ProgramOptimizer,
-    state: OptimizerState,
-    owners: List[Optional[Any]],
-    trained: List[Any],
-) -> None:
-    """Plans the slots of an optimizer; `owners` are the variables that those of the file are of."""
-    found: Set[int] = set()
-    with_slots: Set[int] = {id(owner) for owner in owners if owner is not None}
-    for slot, owner in zip(state.slots, owners):
-        target = None
-        if owner is not None:
-            target = program.slot(program.resolve(slot.name), owner)
-        if target is not None:
-            found.add(id(target))
-            name = f"{program.resolve(slot.name)} of {name_of(owner)}"
-            plan.add(slot.tensor, target, name)
-        elif owner is not None and _is_unread(program, slot):
-            plan.skip(slot.tensor)
-    in_file = {program.resolve(name) for name in state.slot_names}
-    for name, variable, target in program.slots(trained):
-        if id(target) in found:
-            continue
-        entry = Entry(None, None, f"{name} of {name_of(variable)}", shape_of(target))
-        # Keras 2 creates slots at the first step with a gradient for the variable.
-        is_new = id(variable) not in with_slots and (name in in_file)
-        (plan.expected if is_new else plan.initial).append(entry)
-
-
-def _is_unread(program: ProgramOptimizer, slot: StoredSlot) -> bool:
-    """Returns whether it is the momentum of plain SGD, which Keras 2 saves and never reads."""
-    if program.known_class != "SGD" or program.resolve(slot.name) != "momentum":
-        return False
-    momentum = getattr(program.inner, "momentum", 0)
-    return isinstance(momentum, (int, float)) and momentum == 0
-
-
-def _plan_hyperparameters(plan: _Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
-    """Plans the hyperparameters that the file has, in variables or in a configuration."""
-    tensors = {
-        name: value
-        for name, value in state.hyperparameters.items()
-        if isinstance(value, Tensor) and not value.shape
-    }
-    values = plan.stored.read(list(tensors.values()))
-    numbers: Dict[str, Any] = {**plan.stored.config, **dict(zip(tensors, values))}
-    for name, value in numbers.items():
-        tensor = tensors.get(name)
-        try:
-            assignment = program.hyperparameter(name, float(value))
-        except RestoreError as error:
-            plan.problems.append(str(error))
-            continue
-        if tensor is not None:
-            plan.used.add(tensor.key)
-        if assignment is None:
-            continue
-        variable, read, assign = assignment
-        key = tensor.key if tensor is not None else f"configuration/{name}"
-        plan.planned.append(_Planned(None, key, variable, name, assign, read, float(value)))
-
-
-def _plan_scale(plan: _Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
-    """Plans the loss scale and its counter; without them in the file, they stay as they are."""
-    scale, good_steps = program.scale()
-    if scale is None:
-        return
-    if state.scale is not None and state.good_steps is not None:
-        plan.add(state.scale, scale, "loss scale")
-        plan.add(state.good_steps, good_steps, "good steps")
-        return
-    entries = [
-        Entry(None, None, name, shape_of(variable))
-        for name, variable in (("loss scale", scale), ("good steps", good_steps))
-    ]
-    if not plan.stored.lacks_scale:
-        plan.initial += entries
-        return
-    plan.expected += entries
-    plan.notes.append("files of this format have no loss scale, which stays at its initial value")
-
-
-def _skip_own_variables(plan: _Plan, state: OptimizerState) -> None:
-    """Takes note of what the wrapper of Keras 3 saves and never uses."""
-    node = plan.stored.nodes[state.node]
-    if "inner_optimizer" not in node.children:
-        names: Tuple[str, ...] = ("_current_learning_rate",)
-    else:
-        names = ("_iterations", "iterations", "_learning_rate")
-    for name in names:
-        child = node.children.get(name)
-        tensor = None if child is None else plan.stored.nodes[child].tensor
-        if tensor is not None:
-            plan.skip(tensor)
-
-
-def _note_unused(plan: _Plan) -> None:
-    """Notes each value of the file that nothing takes, but for the program's own bookkeeping."""
-    stored = plan.stored
-    for number, node in enumerate(stored.nodes):
-        tensor = node.tensor
-        if tensor is None or tensor.key in plan.used:
-            continue
-        if stored.path_of(number) == "save_counter" or "keras_api/metrics" in tensor.key:
-            continue
-        plan.used.add(tensor.key)
-        plan.unused.append(Entry(_shown(tensor), tensor.shape, None, None))
-    plan.unused += [Entry(_shown(tensor), tensor.shape, None, None) for tensor in stored.others]
-
-
-def _raise_problems(plan: _Plan, partial: bool) -> None:
-    """Raises a RestoreError that names the first difference, if the plan cannot be carried out."""
-    start = f"{plan.stored.path}: nothing was restored"
-    if plan.problems:
-        raise RestoreError(f"{start}: {plan.problems[0]}")
-    if not plan.planned:
-        raise RestoreError(f"{start}: no value of the file fits the program")
-    if partial:
-        return
-    unused = [entry for entry in plan.unused if not _is_of_a_seed(entry)]
-    if unused:
-        entry = unused[0]
-        raise RestoreError(
-            f"{start}: the program has no variable for {entry.in_file} of shape "
-            f"{list(entry.file_shape or ())}{_more(unused)}. Pass what it belongs to (model=, "
-            "optimizer=), or partial=True"
-        )
-    if plan.initial:
-        entry = plan.initial[0]
-        raise RestoreError(
-            f"{start}: the file has no value for {entry.in_program} of shape "
-            f"{list(entry.program_shape or ())}{_more(plan.initial)}. Use the model and optimizer "
-            "that the file was saved with, or partial=True"
-        )
-
-
-def _is_of_a_seed(entry: Entry) -> bool:
-    return any(word in str(entry.in_file) for word in _SEEDS)
-
-
-def _more(entries: List[Entry]) -> str:
-    return f", and {len(entries) - 1} more" if len(entries) > 1 else ""
-
-
-def _values(plan: _Plan) -> List[Any]:
-    tensors = [planned.source for planned in plan.planned if planned.source is not None]
-    read = iter(plan.stored.read(tensors))
-    return [planned.value if planned.source is None else next(read) for planned in plan.planned]
-
-
-def _assign(plan: _Plan, values: List[Any]) -> None:
-    """Assigns all values; if one cannot be assigned, those before it get their old values back."""
-    done: List[Tuple[_Planned, Any]] = []
-    try:
-        for planned, value in zip(plan.planned, values):
-            done.append((planned, planned.read()))
-            planned.assign(value)
-    except Exception:
-        for planned, before in done:
-            planned.assign(before)
-        raise
-
-
-def _finalize_layers(plan: _Plan, models: List[Any]) -> None:
+def _finalize_layers(plan: Plan, models: List[Any]) -> None:
     """Lets `Normalization` layers compute what they use from the restored mean and variance."""
     restored = {id(planned.variable) for planned in plan.planned}
     for layer in layers_below(models):
         finalize = getattr(layer, "finalize_state", None)
         if callable(finalize) and any(id(own) in restored for own in direct_variables(layer)):
             finalize()
-
-
-def _report(plan: _Plan) -> Report:
-    """Returns the plan as what has been done."""
-    restored = tuple(
-        Entry(
-            _shown(planned.source) if planned.source else planned.path,
-            planned.source.shape if planned.source else (),
-            planned.name,
-            shape_of(planned.variable) if planned.variable is not None else (),
-        )
-        for planned in plan.planned
-    )
-    return Report(
-        plan.stored.path,
-        plan.written_by,
-        restored,
-        tuple(plan.initial + plan.expected),
-        tuple(plan.unused),
-        tuple(dict.fromkeys(plan.notes)),
-    )

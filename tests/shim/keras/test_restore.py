@@ -245,6 +245,7 @@ def assert_refused(path: str, message: str, model: str = "functional", **options
         tfls.checkpoints.restore(path, resumed, optimizer)
     for left, right in zip(before, weights(resumed)):
         np.testing.assert_array_equal(left, right)
+    assert not ProgramOptimizer(optimizer).has_slots
     assert int(optimizer.iterations.numpy()) == 0
     assert float(optimizer.loss_scale) == 64.0
 
@@ -255,6 +256,12 @@ def test_a_wrong_model_is_an_error(tmp_path: Any) -> None:
 
 def test_another_optimizer_is_an_error(tmp_path: Any) -> None:
     assert_refused(saved(tmp_path), "nothing was restored", name="Adagrad")
+
+
+def test_no_path_is_an_error() -> None:
+    """A manager has none before the first checkpoint."""
+    with pytest.raises(tfls.checkpoints.RestoreError, match="found no checkpoint"):
+        tfls.checkpoints.restore(None)  # type: ignore[arg-type]  # what a manager gives
 
 
 def test_missing_files_are_an_error(tmp_path: Any) -> None:

@@ -1,0 +1,189 @@
+"""Plans what an optimizer of the program gets: iterations, slots, hyperparameters, loss scale."""
+
+import collections
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from tf_lossscale._restore.matching import Match
+from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
+from tf_lossscale._restore.optimizers import KNOWN_CLASSES, ProgramOptimizer
+from tf_lossscale._restore.plan import Plan, Planned
+from tf_lossscale._restore.program import name_of, shape_of, trained_by
+from tf_lossscale._restore.report import Entry
+from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+
+
+def plan_optimizer(
+    plan: Plan,
+    program: ProgramOptimizer,
+    state: OptimizerState,
+    models: List[Any],
+    matches: List[Match],
+) -> None:
+    """Plans an optimizer with its slots and loss scale; it must be built for that."""
+    plan.written_by = f"{plan.stored.format}, {state.layout.value}"
+    trained = program.trained or trained_by(models)
+    if not trained:
+        raise RestoreError(
+            "the variables that the optimizer trains are not known. Pass the model, or call "
+            "optimizer.build(variables) before restore()"
+        )
+    _check_class(plan, program, state)
+    owners = [_owner(plan, slot, state, trained, matches) for slot in state.slots]
+    program.build(_in_order(trained, owners) if program.kind == "legacy" else trained)
+    if state.iterations is not None:
+        assert isinstance(state.iterations, Tensor)
+        plan.add(state.iterations, program.iterations, "iterations")
+    _plan_slots(plan, program, state, owners, trained)
+    for name, tensor in state.singles.items():
+        single = program.single(name)
+        if single is not None:
+            plan.add(tensor, single)
+    _plan_hyperparameters(plan, program, state)
+    _plan_scale(plan, program, state)
+    _skip_own_variables(plan, state)
+
+
+def _in_order(trained: List[Any], owners: List[Optional[Any]]) -> List[Any]:
+    """Returns the trained variables for which a file has slots; all, if it has none."""
+    known = {id(owner) for owner in owners if owner is not None}
+    return [variable for variable in trained if id(variable) in known] or trained
+
+
+def _check_class(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Notes a class that has the same slots as that of the program, and another rule."""
+    known = state.classes & KNOWN_CLASSES
+    name = program.known_class.lower()
+    if known and name and name not in known:
+        plan.problems.append(
+            f"the file has the optimizer {min(known)}, and the program {program.class_name}"
+        )
+
+
+def _owner(
+    plan: Plan,
+    slot: StoredSlot,
+    state: OptimizerState,
+    trained: List[Any],
+    matches: List[Match],
+) -> Optional[Any]:
+    """Returns the variable of the program that a slot belongs to."""
+    if slot.variable is not None:
+        for match in matches:
+            if slot.variable in match.variables:
+                return match.variables[slot.variable]
+        return None
+    named = _named_like(plan.stored, slot.tensor.name, matches)
+    if named:
+        return named[0] if len(named) == 1 else None  # orders of Keras 2 and Keras 3 differ
+    count = sum(1 for other in state.slots if other.name == slot.name)
+    if slot.number is not None and count == len(trained):
+        return trained[slot.number]
+    return None
+
+
+def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Any]:
+    """Returns the variables whose name ends that of a slot: `Adam/m/dense/kernel`."""
+    found = collections.defaultdict(list)
+    for match in matches:
+        for node, variable in match.variables.items():
+            name = getattr(stored.nodes[node].tensor, "name", "")
+            if name and slot.endswith("/" + name):
+                found[len(name)].append(variable)
+    return found[max(found)] if found else []
+
+
+def _plan_slots(
+    plan: Plan,
+    program: ProgramOptimizer,
+    state: OptimizerState,
+    owners: List[Optional[Any]],
+    trained: List[Any],
+) -> None:
+    """Plans the slots of an optimizer; `owners` are the variables that those of the file are of."""
+    found: Set[int] = set()
+    with_slots: Set[int] = {id(owner) for owner in owners if owner is not None}
+    for slot, owner in zip(state.slots, owners):
+        target = None
+        if owner is not None:
+            target = program.slot(program.resolve(slot.name), owner)
+        if target is not None:
+            found.add(id(target))
+            name = f"{program.resolve(slot.name)} of {name_of(owner)}"
+            plan.add(slot.tensor, target, name)
+        elif owner is not None and _is_unread(program, slot):
+            plan.skip(slot.tensor)
+    in_file = {program.resolve(name) for name in state.slot_names}
+    for name, variable, target in program.slots(trained):
+        if id(target) in found:
+            continue
+        entry = Entry(None, None, f"{name} of {name_of(variable)}", shape_of(target))
+        # Keras 2 creates slots at the first step with a gradient for the variable.
+        is_new = id(variable) not in with_slots and (name in in_file)
+        (plan.expected if is_new else plan.initial).append(entry)
+
+
+def _is_unread(program: ProgramOptimizer, slot: StoredSlot) -> bool:
+    """Returns whether it is the momentum of plain SGD, which Keras 2 saves and never reads."""
+    if program.known_class != "SGD" or program.resolve(slot.name) != "momentum":
+        return False
+    momentum = getattr(program.inner, "momentum", 0)
+    return isinstance(momentum, (int, float)) and momentum == 0
+
+
+def _plan_hyperparameters(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Plans the hyperparameters that the file has, in variables or in a configuration."""
+    tensors = {
+        name: value
+        for name, value in state.hyperparameters.items()
+        if isinstance(value, Tensor) and not value.shape
+    }
+    values = plan.stored.read(list(tensors.values()))
+    numbers: Dict[str, Any] = {**plan.stored.config, **dict(zip(tensors, values))}
+    for name, value in numbers.items():
+        tensor = tensors.get(name)
+        try:
+            assignment = program.hyperparameter(name, float(value))
+        except RestoreError as error:
+            plan.problems.append(str(error))
+            continue
+        if tensor is not None:
+            plan.used.add(tensor.key)
+        if assignment is None:
+            continue
+        variable, read, assign = assignment
+        key = tensor.key if tensor is not None else f"configuration/{name}"
+        plan.planned.append(Planned(None, key, variable, name, assign, read, float(value)))
+
+
+def _plan_scale(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Plans the loss scale and its counter; without them in the file, they stay as they are."""
+    scale, good_steps = program.scale()
+    if scale is None:
+        return
+    if state.scale is not None and state.good_steps is not None:
+        plan.add(state.scale, scale, "loss scale")
+        plan.add(state.good_steps, good_steps, "good steps")
+        return
+    entries = [
+        Entry(None, None, name, shape_of(variable))
+        for name, variable in (("loss scale", scale), ("good steps", good_steps))
+    ]
+    if not plan.stored.lacks_scale:
+        plan.initial += entries
+        return
+    plan.expected += entries
+    plan.notes.append("files of this format have no loss scale, which stays at its initial value")
+
+
+def _skip_own_variables(plan: Plan, state: OptimizerState) -> None:
+    """Takes note of what the wrapper of Keras 3 saves and never uses."""
+    node = plan.stored.nodes[state.node]
+    if "inner_optimizer" not in node.children:
+        names: Tuple[str, ...] = ("_current_learning_rate",)
+    else:
+        names = ("_iterations", "iterations", "_learning_rate")
+    for name in names:
+        child = node.children.get(name)
+        tensor = None if child is None else plan.stored.nodes[child].tensor
+        if tensor is not None:
+            plan.skip(tensor)
