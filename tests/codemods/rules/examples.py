@@ -28,6 +28,72 @@ EXAMPLES = {
         + from tf_lossscale.contrib import mixed_precision as mp
           manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
         """),
+    "keras3-restore": examples("""
+        # not in a program for the class of Keras 3
+        > --keras 3
+          import tensorflow as tf
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          loss = opt.scale_loss(loss)
+          tf.train.Checkpoint(net=net, opt=opt).restore("run/ckpt-1")
+
+        # not in a second run
+        > --to shim, --keras 3
+          import tensorflow as tf
+          import tf_lossscale as tfls
+          opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          tf.train.Checkpoint(net=net, opt=opt).restore("run/ckpt-1")
+
+        # not of a class of the file
+        > safe, --keras 3: use tfls.
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          class Net(tf.Module):
+              def load_weights(self, path):
+                  self.restore(path)
+          Net().load_weights("weights")
+
+        # several models, in another function
+        > safe, --keras 3: {"step": self.saved.step, "a": self.saved.a}, self.saved.opt)
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+          class Trainer:
+              def __init__(self, a):
+        -         opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        +         opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+                  self.saved = tf.train.Checkpoint(step=tf.Variable(0), a=a, opt=opt)
+              def resume(self, path):
+                  self.saved.restore(path)
+
+        # a manager that restores
+        > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, net, opt)
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          saved = tf.train.Checkpoint(net=net, opt=opt)
+          manager = tf.train.CheckpointManager(saved, "run", 3)
+          manager.restore_or_initialize()
+
+        # a whole model
+        > safe, --keras 3: build the model, and write tfls.checkpoints.restore("run.h5"
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+          from tensorflow.keras.models import load_model
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          net = load_model("run.h5")
+
+        # a Saver
+        > safe, --keras 3: tf.train.load_checkpoint(path).get_tensor(name)
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          saver = tf.compat.v1.train.Saver()
+          saver.restore(session, path)
+        """),
     "keras-experimental-loss-scale-optimizer": examples("""
         # a comment stays, once
           import tensorflow as tf

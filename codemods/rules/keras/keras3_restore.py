@@ -1,0 +1,321 @@
+"""Notes where a program restores what it saved before, with the line that reads files of Keras 2.
+
+Keras 3 (TensorFlow 2.16) stores the variables of models and optimizers under other names. There,
+`tf.train.Checkpoint` does not find those of a Keras model in a file of Keras 2, and reports
+nothing; `load_weights` and `load_model` read no checkpoint and no SavedModel of Keras 2.
+`tfls.checkpoints.restore` reads files of both, with the slots, the iterations and the loss scale.
+
+A note is for information only: if no run of Keras 2 is to be continued, nothing needs to change.
+It stands in the run that replaces the optimizer's class in the same file, and in none after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, Optional
+
+import libcst as cst
+
+from ...resolve.classes import Kind, can_be_made_here, kind_of_optimizer
+from ...resolve.legacy_symbols import root_of
+from ...resolve.places import LOOK_ALIKES, Reference
+from ...resolve.tree import root_name
+from ...resolve.values import class_around, class_named, sources_of
+from ...rewrite.proposal import is_renamed
+from ..rule import Decision, Options, Program, Proposal, Rule
+
+__all__ = ["RULE"]
+
+_CODE = "LS409"
+_CHECKPOINT, _MANAGER, _SAVER = "Checkpoint", "CheckpointManager", "Saver"
+_METHODS = {
+    "restore": (_CHECKPOINT, _SAVER),
+    "read": (_CHECKPOINT,),
+    "restore_or_initialize": (_MANAGER,),
+}
+"""The methods that restore, each with the classes of `tf.train` that have it."""
+_REWRITE = "enable_mixed_precision_graph_rewrite"
+_LONGEST = 50
+"""The most characters of an expression in a message."""
+
+_OF_CHECKPOINT = (
+    "Keras 3 does not find the variables of a Keras model in a checkpoint of Keras 2, and reports "
+    "nothing: to continue a run of Keras 2, write {}"
+)
+_OF_WEIGHTS = (
+    "Keras 3 reads only .h5 files of Keras 2 here, and no optimizer: to continue a run of Keras 2, "
+    "write {}"
+)
+_OF_MODEL = (
+    "Keras 3 reads no SavedModel of Keras 2, and no .h5 file with a float16 policy: to continue a "
+    "run of Keras 2, build the model, and write {}"
+)
+_OF_SAVER = (
+    "Keras 3 names variables in another way than Keras 2, and tf.train.Saver finds them by their "
+    "names: to continue a run of Keras 2, assign tf.train.load_checkpoint({}).get_tensor(name)"
+)
+
+
+class _Made(NamedTuple):
+    """The call that makes an object of `tf.train`, and the name of its class."""
+
+    call: cst.Call
+    name: str
+
+
+class _Saved(NamedTuple):
+    """What a checkpoint saves: expressions by their names in it."""
+
+    models: dict[str, str]
+    optimizers: dict[str, str]
+
+
+def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
+    """Notes each place that restores, in a file with an optimizer whose class is replaced."""
+    if not options.for_keras_3 or not _replaces_optimizer(program, options, decision):
+        return
+    yield from _of_tf_train(program)
+    yield from _of_weights(program)
+    yield from _of_models(program)
+
+
+def _replaces_optimizer(program: Program, options: Options, decision: Decision) -> bool:
+    """Whether this run puts another class in the place of a Keras loss-scale optimizer."""
+    return any(
+        _is_replaced(reference, options, decision)
+        for reference in program.references
+        if reference.legacy.is_keras_optimizer or _rewrites_keras(program, reference)
+    )
+
+
+def _is_replaced(reference: Reference, options: Options, decision: Decision) -> bool:
+    legacy = reference.legacy
+    if legacy.is_on_shim or not is_renamed(legacy, options, decision):
+        return False
+    may_stay = decision.is_for_keras_3 or legacy.root == "tf_keras"
+    return not (legacy.is_final_path and may_stay)
+
+
+def _rewrites_keras(program: Program, reference: Reference) -> bool:
+    """Whether a place is a call of the graph rewrite for a Keras optimizer, which it wraps."""
+    call = program.call_of(reference.node)
+    if reference.legacy.name != _REWRITE or call is None or not call.args:
+        return False
+    return kind_of_optimizer(program, call.args[0].value) is Kind.KERAS
+
+
+def _of_tf_train(program: Program) -> Iterator[Proposal]:
+    """The methods of `tf.train.Checkpoint`, `CheckpointManager` and `Saver`."""
+    for method, classes in _METHODS.items():
+        for attribute in program.attributes(method):
+            call = program.call_of(attribute)
+            made = _made(program, attribute.value, classes)
+            if call is not None and made is not None:
+                symbol = f"tf.train.{made.name}.{method}"
+                message = _message(program, attribute, call, made)
+                yield Proposal.note(attribute, _CODE, symbol, message)
+
+
+def _message(program: Program, attribute: cst.Attribute, call: cst.Call, made: _Made) -> str:
+    """What to write in the place of a call of a method of what `made` makes."""
+    if made.name == _SAVER:
+        return _OF_SAVER.format(_path(program, call, 1))
+    if made.name == _MANAGER:
+        path = f"{_short(program, attribute.value, 'manager')}.latest_checkpoint"
+        return _OF_CHECKPOINT.format(_line(path, _of_manager(program, attribute, made)))
+    path = _path(program, call, 0)
+    return _OF_CHECKPOINT.format(_line(path, _saved(program, attribute, made.call)))
+
+
+def _made(program: Program, node: cst.BaseExpression, classes: Collection[str]) -> Optional[_Made]:
+    """The call of one of the classes of `tf.train` that makes an object; None if none does."""
+    for source in sources_of(program, node):
+        if not isinstance(source, cst.Call):
+            continue
+        paths = program.paths_of(source.func)
+        names = {path.rpartition(".")[2] for path in paths if root_of(path) is not None}
+        if len(names) == 1 and names.issubset(classes):
+            return _Made(source, names.pop())
+    return None
+
+
+def _of_manager(program: Program, attribute: cst.Attribute, manager: _Made) -> Optional[_Saved]:
+    """What the checkpoint of a `CheckpointManager` saves."""
+    arguments = [
+        argument.value
+        for index, argument in enumerate(manager.call.args)
+        if (not index and argument.keyword is None) or _keyword(argument) == "checkpoint"
+    ]
+    made = _made(program, arguments[0], (_CHECKPOINT,)) if arguments else None
+    return None if made is None else _saved(program, attribute, made.call, ".checkpoint")
+
+
+def _saved(
+    program: Program, attribute: cst.Attribute, checkpoint: cst.Call, below: str = ""
+) -> Optional[_Saved]:
+    """What a checkpoint saves; None if its call does not show that.
+
+    What is not a name of the function that restores is read from the checkpoint.
+    """
+    saved = _Saved({}, {})
+    root = root_name(attribute.value)
+    scope = program.scopes.loads.get(root) if root is not None else None
+    owner = _short(program, attribute.value, "checkpoint")
+    for argument in checkpoint.args:
+        name, value = _keyword(argument), argument.value
+        if not name:
+            return None
+        is_here = isinstance(value, cst.Name) and program.scopes.loads.get(value) is scope
+        is_in_call = attribute.value is checkpoint
+        code = program.code(value) if is_here or is_in_call else f"{owner}{below}.{name}"
+        is_optimizer = can_be_made_here(program, value) or "opt" in name
+        (saved.optimizers if is_optimizer else saved.models)[name] = code
+    return saved
+
+
+def _keyword(argument: cst.Arg) -> str:
+    return "" if argument.keyword is None else argument.keyword.value
+
+
+def _line(path: str, saved: Optional[_Saved]) -> str:
+    """The call of the shim's function for what a checkpoint saves."""
+    if saved is None or not (saved.models or saved.optimizers):
+        return f"tfls.checkpoints.restore({path}, model, optimizer)"
+    arguments = [path]
+    if saved.models:
+        arguments.append(_argument(saved.models))
+    if saved.optimizers:
+        keyword = "" if saved.models else "optimizer="
+        arguments.append(keyword + _argument(saved.optimizers))
+    return f"tfls.checkpoints.restore({', '.join(arguments)})"
+
+
+def _argument(named: dict[str, str]) -> str:
+    """One object, or a dictionary of several."""
+    if len(named) == 1:
+        return next(iter(named.values()))
+    items = ", ".join(f'"{name}": {code}' for name, code in named.items())
+    return f"{{{items}}}"
+
+
+def _path(program: Program, call: cst.Call, index: int) -> str:
+    """The argument of a call that is a path, as messages show it."""
+    positional = [argument.value for argument in call.args if not _keyword(argument)]
+    named = [argument.value for argument in call.args if _keyword(argument).endswith("path")]
+    found = [*named, *positional[index : index + 1]]
+    return _short(program, found[0], "path") if found else "path"
+
+
+def _short(program: Program, node: cst.BaseExpression, otherwise: str) -> str:
+    """The source of an expression, or another word for one that is long."""
+    code = program.code(node)
+    return otherwise if len(code) > _LONGEST or "\n" in code else code
+
+
+def _of_weights(program: Program) -> Iterator[Proposal]:
+    """The calls of `load_weights` on what can be a Keras model."""
+    for attribute in program.attributes("load_weights"):
+        call = program.call_of(attribute)
+        if call is None or not _may_be_model(program, attribute.value):
+            continue
+        model = _short(program, attribute.value, "model")
+        line = _line(_path(program, call, 0), _Saved({"model": model}, {}))
+        yield Proposal.note(attribute, _CODE, "Model.load_weights", _OF_WEIGHTS.format(line))
+
+
+def _may_be_model(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether an object can be a Keras model: not a module, and of no other known class."""
+    if program.paths_of(node):
+        return False
+    if isinstance(node, cst.Name) and node.value == "self":
+        owner = class_around(program, node)
+        return owner is not None and _may_be_model_class(program, owner)
+    return all(_may_make_model(program, source) for source in sources_of(program, node))
+
+
+def _may_make_model(program: Program, source: cst.CSTNode) -> bool:
+    if not isinstance(source, cst.Call):
+        return True
+    own = class_named(program, source.func)
+    if own is not None:
+        return _may_be_model_class(program, own)
+    return not _is_of_others(program, source.func)
+
+
+def _may_be_model_class(program: Program, owner: cst.ClassDef) -> bool:
+    """Whether a class of the file has the `load_weights` of a base class that is not known."""
+    scopes = (scope for scope in program.scopes.all if scope.node is owner)
+    if any("load_weights" in scope.bindings for scope in scopes):
+        return False
+    return any(not _is_of_others(program, base.value) for base in owner.bases)
+
+
+def _is_of_others(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether a class or function is one of another library."""
+    return any(path.partition(".")[0] in LOOK_ALIKES for path in program.paths_of(node))
+
+
+def _of_models(program: Program) -> Iterator[Proposal]:
+    """The calls of `load_model` of Keras."""
+    imported = [found for found in program.imports() if found.path.endswith(".load_model")]
+    names = [load for found in imported for load in program.loads_of(found.scope, found.name)]
+    for node in [*program.attributes("load_model"), *names]:
+        call, paths = program.call_of(node), program.paths_of(node)
+        if call is None or not paths or any(root_of(path) is None for path in paths):
+            continue
+        line = _line(_path(program, call, 0), None)
+        yield Proposal.note(node, _CODE, "load_model", _OF_MODEL.format(line))
+
+
+RULE = Rule(
+    codes={"LS409": "a restore beside an optimizer that is migrated for Keras 3"},
+    summary="restores of runs that Keras 2 saved, noted for Keras 3",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
+    reports=reports,
+    cases="""
+        # not on Keras 2
+          import tensorflow as tf
+
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          tf.train.Checkpoint(net=net, opt=opt).restore("run/ckpt-1")
+
+        # not without an optimizer that is migrated
+        > --keras 3
+          import tensorflow as tf
+
+          tf.keras.mixed_precision.set_global_policy("mixed_float16")
+          tf.train.Checkpoint(net=net).restore("run/ckpt-1")
+
+        # not of another class
+        > safe, --keras 3
+          import snapshots
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          snapshots.Snapshot(opt).restore("run/ckpt-1")
+          snapshots.load_weights(opt)
+
+        # a checkpoint with a manager
+        > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, net, opt)
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          checkpoint = tf.train.Checkpoint(net=net, opt=opt)
+          manager = tf.train.CheckpointManager(checkpoint, "run", max_to_keep=3)
+          checkpoint.restore(manager.latest_checkpoint).expect_partial()
+
+        # weights, to the shim
+        > safe, --to shim, --keras 3: tfls.checkpoints.restore("weights", net)
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+          net.load_weights("weights")
+    """,
+)
