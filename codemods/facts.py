@@ -207,6 +207,8 @@ class Decision(NamedTuple):
       texts: those of the flags that compare versions as text, with the first release that they
         take for an older one.
       settled: the paths through other files that need no change here.
+      moved: those of them that lead to a legacy symbol, which is rewritten where it is bound.
+      kept: the paths through other files that lead to a legacy symbol whose place is silenced.
       traits: what the files of the program have, this one included.
       others: what the other files of the program have.
       is_alone: whether the run has this file only, so that nothing is known about others.
@@ -218,6 +220,8 @@ class Decision(NamedTuple):
     flags: Mapping[str, Optional[tuple[Constant]]] = {}
     texts: Mapping[str, str] = {}
     settled: frozenset[str] = frozenset()
+    moved: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
     traits: frozenset[Trait] = frozenset()
     others: frozenset[Trait] = frozenset()
     is_alone: bool = False

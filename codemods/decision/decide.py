@@ -42,7 +42,7 @@ from ..facts import (
     is_written_for_keras_3,
 )
 from ..model import Group, Options
-from .exports import ReExports
+from .exports import ReExports, Way
 
 __all__ = ["Connections", "decide"]
 
@@ -99,20 +99,25 @@ def decide(
         on_shim = _on_shim(files, facts, traits, connections, options)
         for file in files:
             others = [traits[other] for other in traits if other != file]
+            ways = {path: exports.way_of(path, file) for path in sorted(facts[file].through)}
             decisions[file] = Decision(
                 on_shim=on_shim,
                 reads=connections.reads.get(file, frozenset()),
                 compared=connections.compared.get(file, frozenset()),
                 flags=connections.flags.get(file, {}),
                 texts=connections.texts.get(file, {}),
-                settled=frozenset(
-                    path for path in facts[file].through if exports.is_settled(path, file)
-                ),
+                settled=_with_way(ways, Way.MOVED, Way.OWN),
+                moved=_with_way(ways, Way.MOVED),
+                kept=_with_way(ways, Way.KEPT),
                 traits=frozenset().union(*traits.values()),
                 others=frozenset().union(*others),
                 is_alone=connections.is_alone,
             )
     return decisions
+
+
+def _with_way(ways: Mapping[str, Way], *wanted: Way) -> frozenset[str]:
+    return frozenset(path for path, way in ways.items() if way in wanted)
 
 
 def _traits_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..facts import ANY_FILE, FileFacts, Links
@@ -9,7 +10,7 @@ from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_o
 from ..resolve.qualified_names import LOCAL
 from .modules import Modules, stem_of
 
-__all__ = ["ReExports", "names_read"]
+__all__ = ["ReExports", "Way", "names_read"]
 
 _ANY = "*"
 _CALLED = "()"
@@ -18,8 +19,17 @@ _LONGEST_CHAIN = 100
 """Files that a name may pass through."""
 
 
+class Way(enum.Enum):
+    """What becomes of a name that comes through other files; of several, the first one counts."""
+
+    UNKNOWN = "it is not bound in the run, or its meaning cannot be told"
+    KEPT = "it keeps its legacy meaning, as its place is silenced"
+    MOVED = "it is a symbol or a module that is rewritten where it is bound"
+    OWN = "the project defines it"
+
+
 class ReExports:
-    """Whether legacy names that come through other files are right after the rewrite there.
+    """What becomes of the legacy names that come through other files.
 
     Args:
       facts: the facts of all files with legacy names.
@@ -29,45 +39,42 @@ class ReExports:
     def __init__(self, facts: Mapping[str, FileFacts], modules: Modules) -> None:
         self._facts = facts
         self._modules = modules
-        self._known: dict[tuple[str, str, tuple[str, ...]], bool] = {}
+        self._known: dict[tuple[str, str, tuple[str, ...]], Way] = {}
 
-    def is_settled(self, path: str, file: str, depth: int = _LONGEST_CHAIN) -> bool:
-        """Whether what `path` means in `file` is bound in other files, and right there.
-
-        A name that keeps its legacy meaning, as a comment silences its place, is not right.
-        """
+    def way_of(self, path: str, file: str, depth: int = _LONGEST_CHAIN) -> Way:
+        """What becomes of what `path` means in `file`, where other files bind it."""
         found = self._modules.split(path, file)
         if found is None or not depth:
-            return False
+            return Way.UNKNOWN
         module, (name, *rest) = found
         key = (module, name, tuple(rest))
         if key not in self._known:
-            self._known[key] = False  # a circle of imports binds nothing
-            self._known[key] = self._is_right(*key, depth - 1)
+            self._known[key] = Way.UNKNOWN  # a circle of imports binds nothing
+            self._known[key] = self._way_of_export(*key, depth - 1)
         return self._known[key]
 
-    def _is_right(self, module: str, name: str, rest: tuple[str, ...], depth: int) -> bool:
+    def _way_of_export(self, module: str, name: str, rest: tuple[str, ...], depth: int) -> Way:
         export = self._facts.get(module, FileFacts()).exports.get(name.removesuffix(_CALLED))
-        if export is None or export.is_kept:
-            return False
+        if export is None:
+            return Way.UNKNOWN
+        if export.is_kept:
+            return Way.KEPT
         meanings = export.returns if name.endswith(_CALLED) else export.meanings
-        return bool(meanings) and all(
-            self._is_meaning_right(meaning, rest, module, depth) for meaning in sorted(meanings)
-        )
+        ways = {self._way_of_meaning(meaning, rest, module, depth) for meaning in sorted(meanings)}
+        return next((way for way in Way if way in ways), Way.UNKNOWN)
 
-    def _is_meaning_right(
-        self, meaning: str, rest: tuple[str, ...], module: str, depth: int
-    ) -> bool:
+    def _way_of_meaning(self, meaning: str, rest: tuple[str, ...], module: str, depth: int) -> Way:
         if meaning.startswith("<"):
-            return meaning == LOCAL
+            return Way.OWN if meaning == LOCAL else Way.UNKNOWN
         if is_of_shim(meaning):
-            return True
+            return Way.MOVED
         if root_of(meaning) is None:
-            return self.is_settled(".".join([meaning, *rest]), module, depth)
+            return self.way_of(".".join([meaning, *rest]), module, depth)
         if not rest:
-            return legacy_of(meaning) is not None
+            return Way.UNKNOWN if legacy_of(meaning) is None else Way.MOVED
         space = namespace_of(meaning)
-        return space is not None and (space.is_final or "mixed_precision" in space.name)
+        is_moved = space is not None and (space.is_final or "mixed_precision" in space.name)
+        return Way.MOVED if is_moved else Way.UNKNOWN
 
 
 def names_read(links: Mapping[str, Links], modules: Modules) -> dict[str, frozenset[str]]:

@@ -71,7 +71,13 @@ class Outcome:
         return self._suppressions.silence(proposal.code, self._places[proposal.node])
 
     def _is_left(self, proposal: Proposal) -> bool:
-        """Whether a proposal counts: names that come through other files can be right there."""
+        """Whether a proposal counts.
+
+        Names that come through other files can be right there. What binds a name that a silenced
+        place reads stays with it.
+        """
+        if proposal.moves and all(place.node in self._kept for place, _ in proposal.moves):
+            return False
         return not proposal.through or not self._decision.settled.issuperset(proposal.through)
 
     def _is_done(self, proposal: Proposal) -> bool:

@@ -79,7 +79,7 @@ def facts_of(
         exports=_exports(program, kept),
         through=frozenset(
             unclear.path
-            for unclear in program.unclear
+            for unclear in [*program.unclear, *program.common]
             if unclear.why is Why.RE_EXPORT or unclear.origin
         ),
         conditions=conditions_of(program),
@@ -91,7 +91,10 @@ def facts_of(
 def kept_places(
     program: Program, sources: Sequence[Source], locate: Locate, options: Options
 ) -> Mapping[cst.CSTNode, str]:
-    """The places that keep their symbols although the rules move them, each with the reason."""
+    """The places that keep their symbols although the rules move them, each with the reason.
+
+    What binds a name that such a place reads is one of them.
+    """
     places = [place for place in program.places() if _moves(place, options)]
     found = {
         place.node: _NOT_SELECTED for place in places if not options.selects(code_of_place(place))
@@ -102,7 +105,33 @@ def kept_places(
         for place in places:
             if suppressions.silence(code_of_place(place), located[place.node]):
                 found.setdefault(place.node, _SUPPRESSED)
+    if found:
+        _add_what_binds(program, places, found)
     return found
+
+
+def _add_what_binds(
+    program: Program, places: Iterable[Place], kept: dict[cst.CSTNode, str]
+) -> None:
+    """Adds the places that bind what a kept place reads, with its reason."""
+    by_node = {place.node: place for place in places}
+    pending = [by_node[node] for node in kept]
+    for place in pending:
+        for node in _binding_nodes(place):
+            if node in by_node and node not in kept:
+                kept[node] = kept[place.node]
+                pending.append(by_node[node])
+
+
+def _binding_nodes(place: Place) -> Iterator[cst.CSTNode]:
+    """What binds the first name of a place: imports, and the values of assignments."""
+    if place.root is None:
+        return
+    owner = place.scope.owner(place.root.value)
+    for binding in owner.bindings_of(place.root.value) if owner is not None else ():
+        yield binding.node
+        if binding.value is not None:
+            yield binding.value
 
 
 def _can_move(place: Place) -> bool:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
 from .conditions import dependence_of, expressions_behind, tests_of_text, tries_tensorflow
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
 from .mentions import Mention, mention_of
-from .places import NamespaceUse, Place
+from .places import NamespaceUse, Place, Unclear, Why
 from .program import Program
 from .releases import Flags, value_on_newest
 from .tree import body_of, children, last_name, walk
@@ -58,6 +58,10 @@ _HOLDERS = (
 _HOLDING = ("OrderedDict", "dict", "partial", "staticmethod")
 
 
+_Guarded = Union[Place, Unclear]
+"""A legacy place, or one that comes through another file."""
+
+
 class BranchKind(enum.Enum):
     """How a version of TensorFlow decides about a branch."""
 
@@ -87,31 +91,33 @@ class Branch(NamedTuple):
     has_final: bool = False
     raises: bool = False
     names: frozenset[str] = frozenset()
-    places: tuple[Place, ...] = ()
+    places: tuple[_Guarded, ...] = ()
 
 
-def branches_of(program: Program, flags: Flags) -> list[Branch]:
+def branches_of(program: Program, flags: Flags, moved: frozenset[str]) -> list[Branch]:
     """The innermost branch around each legacy place, or around what uses it.
 
     Args:
       program: the file.
       flags: the names of other files that depend on the version. With the flags of an unfinished
         search, those branches that names of other files may decide are not included.
+      moved: the paths through other files that lead to legacy symbols.
     """
     key = tuple(sorted(flags.items(), key=lambda item: item[0]))
-    return program.cached(_branches, key)
+    return program.cached(_branches, key, moved)
 
 
-def obstacles_of_guards(program: Program) -> Iterator[tuple[Place, frozenset[str]]]:
+def obstacles_of_guards(program: Program) -> Iterator[tuple[_Guarded, frozenset[str]]]:
     """The legacy places in such branches, each with the names of other files that decide.
 
     The names are empty if the file itself decides; otherwise the place is in such a branch if one
     of them depends on the version.
     """
     guards = _Guards(program, None)
-    for place in filter(moves, program.places()):
+    places: list[_Guarded] = [place for place in program.places() if moves(place)]
+    for place in [*places, *_through_others(program)]:
         names: set[str] = set()
-        for guard in itertools.chain(guards.around(place.node, place), guards.of_uses(place)):
+        for guard in guards.of(place):
             if not guard.names:
                 yield place, frozenset()
                 break
@@ -119,6 +125,17 @@ def obstacles_of_guards(program: Program) -> Iterator[tuple[Place, frozenset[str
         else:
             if names:
                 yield place, frozenset(names)
+
+
+def _through_others(program: Program) -> list[Unclear]:
+    """The places that may be legacy symbols of other files, and what reads their imports."""
+    found = [one for one in program.unclear if one.why is Why.RE_EXPORT or one.origin]
+    found += program.common
+    imports = [one for one in found if isinstance(one.node, cst.ImportAlias)]
+    reads = [
+        one._replace(node=read) for one in imports for read in reads_of_value(program, one.node)
+    ]
+    return found + reads
 
 
 def conditions_of(program: Program) -> frozenset[str]:
@@ -131,11 +148,15 @@ def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> boo
     return any(True for _ in _Guards(program, flags).around(node))
 
 
-def _branches(program: Program, key: tuple[tuple[str, object], ...]) -> list[Branch]:
+def _branches(
+    program: Program, key: tuple[tuple[str, object], ...], moved: frozenset[str]
+) -> list[Branch]:
     guards = _Guards(program, dict(key))  # type: ignore[arg-type]
     found: dict[cst.CSTNode, Branch] = {}
-    for place in sorted(filter(moves, program.places()), key=lambda one: program.order[one.node]):
-        for guard in itertools.chain(guards.around(place.node, place), guards.of_uses(place)):
+    places: list[_Guarded] = [place for place in program.places() if moves(place)]
+    places += [place for place in _through_others(program) if place.path in moved]
+    for place in sorted(places, key=lambda one: program.order[one.node]):
+        for guard in guards.of(place):
             has_final = _scale_elsewhere(program, guard, place)
             if guard.kind is not BranchKind.USED or not has_final:
                 raises = any(map(_raises, guard.others))
@@ -159,7 +180,16 @@ class _Guards:
         self._program = program
         self._flags = flags
 
-    def around(self, node: cst.CSTNode, tried: Optional[Place] = None) -> Iterator[Branch]:
+    def of(self, place: _Guarded) -> Iterator[Branch]:
+        """The guards around a place, then those around the uses of what contains it.
+
+        What reads an import from another file is a place of its own.
+        """
+        yield from self.around(place.node, place)
+        if not isinstance(place, Unclear) or not isinstance(place.node, cst.ImportAlias):
+            yield from self.of_uses(place)
+
+    def around(self, node: cst.CSTNode, tried: Optional[_Guarded] = None) -> Iterator[Branch]:
         """The guards around a node, the innermost first; of a `tried` place, those too."""
         program, below = self._program, node
         for above in program.ancestors(node):
@@ -171,7 +201,7 @@ class _Guards:
             yield from self._after_exit(below)
             below = above
 
-    def of_uses(self, place: Place) -> Iterator[Branch]:
+    def of_uses(self, place: _Guarded) -> Iterator[Branch]:
         """The guards around the uses of the functions, classes and tables that contain a place."""
         program = self._program
         pending = [place.node]
@@ -261,7 +291,7 @@ class _Guards:
             return bool(value[0]) is isinstance(above.operator, cst.And)
         return None
 
-    def _tried(self, place: Place, statement: cst.Try, below: cst.CSTNode) -> Iterator[Branch]:
+    def _tried(self, place: _Guarded, statement: cst.Try, below: cst.CSTNode) -> Iterator[Branch]:
         """The guard that a `try` around an import or the read of a module is."""
         program = self._program
         handlers = [
@@ -377,7 +407,7 @@ def _is_holder(node: cst.CSTNode) -> bool:
     return is_call or isinstance(node, _HOLDERS)
 
 
-def _is_import(program: Program, place: Place, body: cst.CSTNode) -> bool:
+def _is_import(program: Program, place: _Guarded, body: cst.CSTNode) -> bool:
     """Whether the place imports or reads a symbol or module directly in the body of a `try`."""
     between = itertools.takewhile(lambda one: one is not body, program.ancestors(place.node))
     return not any(isinstance(one, _RUNNING) for one in between)
@@ -435,7 +465,7 @@ _NOT_SCALING = (Mention.TEST, Mention.ANNOTATION)
 """What a place can do with a class without making an optimizer of it."""
 
 
-def _scale_elsewhere(program: Program, branch: Branch, place: Place) -> bool:
+def _scale_elsewhere(program: Program, branch: Branch, place: _Guarded) -> bool:
     """Whether another branch scales the loss after the upgrade.
 
     It uses the current API, or a legacy name, which becomes the shim's: prouast/prpy has a branch
@@ -457,13 +487,14 @@ def _around_scaling(program: Program) -> set[cst.CSTNode]:
         for place in [*places, *program.mixed]
         if isinstance(place, NamespaceUse) or mention_of(program, place) not in _NOT_SCALING
     ]
+    scaling += [place.node for place in _through_others(program)]
     for node in tuple(scaling):
         for uses in _uses(program, node):
             scaling += [use for use in uses if isinstance(use, cst.Name)]
     return {above for node in scaling for above in (node, *program.ancestors(node))}
 
 
-def _have_final(program: Program, parts: Collection[cst.CSTNode], place: Place) -> bool:
+def _have_final(program: Program, parts: Collection[cst.CSTNode], place: _Guarded) -> bool:
     """Whether a branch uses the current API, or the shim, which runs on every TensorFlow."""
     return not program.cached(_around_finals, _is_on_shim(place)).isdisjoint(parts)
 
@@ -481,7 +512,9 @@ def _around_finals(program: Program, is_on_shim: bool) -> set[cst.CSTNode]:
     return {above for one in finals for above in (one, *program.ancestors(one))}
 
 
-def _is_on_shim(place: Place) -> bool:
+def _is_on_shim(place: _Guarded) -> bool:
+    if isinstance(place, Unclear):
+        return False
     return is_of_shim(place.path) if isinstance(place, NamespaceUse) else place.legacy.is_on_shim
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Legacy",
     "Namespace",
     "Root",
+    "groups_named",
     "is_of_shim",
     "legacy_of",
     "namespace_of",
@@ -270,6 +271,14 @@ def legacy_of(path: str) -> Optional[Legacy]:
         entry.name, rule, entry.family, namespace, root, is_current, is_private,
         entry.never_existed,
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=None)
+def groups_named(name: str) -> frozenset[Group]:
+    """The groups of all symbols with a name."""
+    paths = [f"tensorflow.{path}" for path, entry in _TABLE.items() if entry.name == name]
+    legacies = [legacy_of(path) for path in paths]
+    return frozenset(legacy.group for legacy in legacies if legacy is not None)
 
 
 def _is_read_from_shim(entry: _Entry) -> bool:

@@ -13,7 +13,7 @@ from .legacy_symbols import Legacy, Namespace, is_of_shim, legacy_of, namespace_
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import is_stored, last_name
-from .vocabulary import CLASS, DISTINCTIVE, MODULE, NAMES
+from .vocabulary import CLASS, COMMON, DISTINCTIVE, MODULE, NAMES
 
 __all__ = [
     "LOOK_ALIKES",
@@ -138,6 +138,7 @@ class Places:
         self.written: list[Place] = []
         self.mixed: list[Reference] = []
         self.unclear: list[Unclear] = []
+        self.common: list[Unclear] = []
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         for name, scope in scopes.loads.items():
             self._resolve_name(name, scope)
@@ -154,6 +155,11 @@ class Places:
             self._resolve(name, scope, meanings)
         elif name.value in DISTINCTIVE and STAR in meanings:
             self._unclear(name, scope, Why.STAR, _stars_of_others(scope))
+        elif name.value in COMMON and STAR in meanings:
+            origin = _origin_of_star(name, scope)
+            if origin:
+                through = _stars_of_others(scope)
+                self.common.append(_unclear_as(name, scope, Why.STAR, through, origin))
 
     def _resolve_stars(self, scope: Scope) -> None:
         """Adds the star imports of legacy modules."""
@@ -292,11 +298,15 @@ class Places:
             if is_below_module:
                 self._unclear(node, self._scopes.module_scope, Why.CALL, through, is_final)
             return
-        is_named = name in DISTINCTIVE or is_below_module
-        if not is_named or _foreign(self._origins.of_name(root.value, scope)):
+        if _foreign(self._origins.of_name(root.value, scope)):
             return
         meanings = self._origins.of_expression(node, scope)
         paths = sorted(filter(is_path, meanings))
+        if name not in DISTINCTIVE and not is_below_module:
+            if name in COMMON and paths and root_of(paths[0]) is None:
+                module = paths[0].rpartition(".")[0]
+                self.common.append(_unclear_as(node, scope, Why.RE_EXPORT, module))
+            return
         if paths and root_of(paths[0]) is None:
             self._unclear(node, scope, Why.RE_EXPORT, paths[0].rpartition(".")[0])
         elif paths:
@@ -338,11 +348,10 @@ class Places:
     ) -> None:
         """Notes a name that may be legacy, and what it comes through, if that is known."""
         if through:
-            name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
             if why is Why.STAR:
                 origin = _origin_of_star(node, scope)
-            found = Unclear(node, scope, name, why, through, (), may_be_final, origin)
-            self.unclear.append(found)
+            found = _unclear_as(node, scope, why, through, origin)
+            self.unclear.append(found._replace(may_be_final=may_be_final))
 
     def _resolve_import(self, binding: Binding) -> None:
         legacy = legacy_of(binding.path)
@@ -354,10 +363,19 @@ class Places:
             return
         module, _, name = binding.path.rpartition(".")
         known = root_of(binding.path) is not None or _foreign(frozenset([binding.path]))
-        if name in DISTINCTIVE and not known:
-            through = module if module.strip(".") else f"{module}."  # of `from .. import name`
-            found = Unclear(binding.node, binding.scope, name, Why.RE_EXPORT, through)
-            self.unclear.append(found)
+        if name not in NAMES or known:
+            return
+        through = module if module.strip(".") else f"{module}."  # of `from .. import name`
+        found = Unclear(binding.node, binding.scope, name, Why.RE_EXPORT, through)
+        (self.unclear if name in DISTINCTIVE else self.common).append(found)
+
+
+def _unclear_as(
+    node: cst.CSTNode, scope: Scope, why: Why, through: str, origin: str = ""
+) -> Unclear:
+    """A place with the last name of a chain, or with a name of its own."""
+    name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
+    return Unclear(node, scope, name, why, through, origin=origin)
 
 
 def _first_name(node: cst.CSTNode) -> Optional[cst.Name]:

@@ -31,6 +31,8 @@ class Program:
       mixed: places that mean a legacy symbol in one branch, and the final one or the shim's in
         another. What binds their names is rewritten, so they are right on both.
       unclear: places that might refer to a legacy symbol.
+      common: places of which the name is common, such as `Policy`, that come through another
+        module; they count only if that one is known to have a legacy symbol of this name.
       migrated: places that refer to a symbol of the shim, with its name.
     """
 
@@ -48,6 +50,7 @@ class Program:
         self.written = found.written
         self.mixed = found.mixed
         self.unclear = found.unclear
+        self.common = found.common
         self.migrated = found.migrated
         self.by_node = {reference.node: reference for reference in self.references}
         self._memo: dict[object, object] = {}

@@ -13,6 +13,7 @@ from tf_lossscale._paths import SYMBOLS
 
 __all__ = [
     "CLASS",
+    "COMMON",
     "CROSS_SHARD",
     "DISTINCTIVE",
     "LOSS_SCALE",
@@ -42,8 +43,9 @@ POLICY = frozenset(
     if symbol.name != CLASS and any(space.startswith("keras.") for space in symbol.namespaces)
 ) - {"from_loss_scale"}
 """The functions and the class of the dtype policy."""
-_COMMON = frozenset(["LossScale", "Policy", "global_policy", "set_policy"])
-DISTINCTIVE = NAMES - _COMMON
+COMMON = frozenset(["LossScale", "Policy", "global_policy", "set_policy"])
+"""Names that other libraries use for other things."""
+DISTINCTIVE = NAMES - COMMON
 """Names that are used only by these symbols, and by similar classes of other libraries."""
 
 PARTS = frozenset(

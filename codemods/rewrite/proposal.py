@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
 from ..facts import Decision, Need, When
 from ..model import Group, Options, Safety
-from ..resolve.legacy_symbols import Family, Legacy, legacy_of, namespace_of, root_of
-from ..resolve.places import Place, Reference
+from ..resolve.legacy_symbols import (
+    Family,
+    Legacy,
+    groups_named,
+    legacy_of,
+    namespace_of,
+    root_of,
+)
+from ..resolve.places import Place, Reference, Unclear
 from ..resolve.tree import Edit
 
 __all__ = [
@@ -171,8 +178,13 @@ def _twin(legacy: Legacy) -> str:
     return f"{SHIM}.{namespace}.{legacy.name}"
 
 
-def groups_of_place(place: Place) -> tuple[Group, ...]:
-    """The groups of symbols that a place leads to; those of a module are all that it has."""
+def groups_of_place(place: Union[Place, Unclear]) -> tuple[Group, ...]:
+    """The groups of symbols that a place leads to; those of a module are all that it has.
+
+    What comes through another file may be a symbol of each group that has the name.
+    """
+    if isinstance(place, Unclear):
+        return tuple(group for group in Group if group in groups_named(place.name))
     if isinstance(place, Reference):
         return (place.legacy.group,)
     module = namespace_of(place.path)
@@ -182,7 +194,11 @@ def groups_of_place(place: Place) -> tuple[Group, ...]:
 
 
 def obstacles_at(
-    place: Place, code: str, why: str, when: When = When.ALWAYS, names: tuple[str, ...] = ()
+    place: Union[Place, Unclear],
+    code: str,
+    why: str,
+    when: When = When.ALWAYS,
+    names: tuple[str, ...] = (),
 ) -> Iterator[Obstacle]:
     """Sends the symbols that a place leads to, of a module all that it has, to the shim."""
     for group in groups_of_place(place):
@@ -190,8 +206,10 @@ def obstacles_at(
         yield Obstacle(place.node, need)
 
 
-def symbol_of(place: Place) -> str:
+def symbol_of(place: Union[Place, Unclear]) -> str:
     """The symbol or module that a place leads to, as findings show it."""
+    if isinstance(place, Unclear):
+        return place.name
     if isinstance(place, Reference):
         return place.legacy.name
     module = namespace_of(place.path)

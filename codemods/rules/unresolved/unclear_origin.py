@@ -79,9 +79,9 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such name; one finding for a module or expression that several come through."""
     found: dict[tuple[Why, str, object], list[Unclear]] = {}
-    for unclear in program.unclear:
-        if not _is_left(program, unclear, options, decision):
-            continue
+    left = [one for one in program.unclear if _is_left(program, one, options, decision)]
+    left += [common for common in program.common if common.path in decision.kept]
+    for unclear in left:
         why, through = unclear.why, unclear.through
         if why is Why.RE_EXPORT:
             through = _NAMESPACES.sub("", through) or through

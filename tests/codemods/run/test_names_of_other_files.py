@@ -94,3 +94,68 @@ def test_a_name_of_a_star_import_is_followed_into_its_file(command_line, options
     is_bound = not use.startswith("keras")
     assert ("main.py:3 LS901 manual" in result.findings) is not is_bound
     assert "tf_lossscale" in result.sources["compat.py"]
+
+
+MODULE = "from tensorflow.keras.mixed_precision import experimental as mp\n"
+NAMES = """\
+from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer, set_policy
+"""
+TARGETS = [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]]
+
+
+@pytest.mark.parametrize("options", TARGETS)
+@pytest.mark.parametrize(
+    ("compat", "imports", "use"),
+    [
+        (MODULE, "from compat import mp", "mp.LossScaleOptimizer(opt, 'dynamic')"),
+        (MODULE, "import compat", "compat.mp.set_policy('mixed_float16')"),
+        (NAMES, "from compat import LossScaleOptimizer", "LossScaleOptimizer(opt, 'dynamic')"),
+        (NAMES, "from compat import set_policy as start", "start('mixed_float16')"),
+        (NAMES, "from compat import *", "set_policy('mixed_float16')"),
+    ],
+)
+@pytest.mark.parametrize("test", ["tf.__version__.startswith('1.')", "hasattr(opt, '_hyper')"])
+def test_a_branch_with_a_name_of_another_file_is_reported(
+    command_line, options, compat, imports, use, test
+):
+    """Once the name is the shim's, nothing else shows that nothing scales the loss any more."""
+    main = f"import tensorflow as tf\n{imports}\n\nif {test}:\n    opt = {use}\n"
+    result = migrate(command_line, {"compat.py": compat, "main.py": main}, *options)
+    assert "main.py:5 LS908 manual" in result.findings
+
+
+@pytest.mark.parametrize("options", TARGETS)
+@pytest.mark.parametrize("name", ["LossScaleOptimizer", "Policy"])
+def test_a_class_that_the_project_defines_needs_no_finding_in_a_branch(command_line, options, name):
+    files = {
+        "compat.py": f"class {name}:\n    pass\n",
+        "main.py": f"import tensorflow as tf\nfrom compat import {name}\n\n"
+        f"if tf.__version__.startswith('1.'):\n    opt = {name}(opt)\n",
+    }
+    assert "LS908" not in str(migrate(command_line, files, *options).findings)
+
+
+@pytest.mark.parametrize("options", TARGETS)
+@pytest.mark.parametrize(
+    ("compat", "imports", "use"),
+    [
+        (f"{MODULE[:-1]}  # lossscale: ignore\n", "from compat import mp", "mp.set_policy"),
+        (f"{NAMES[:-1]}  # lossscale: ignore\n", "import compat", "compat.set_policy"),
+        (f"{NAMES[:-1]}  # lossscale: ignore\n", "from compat import set_policy", "set_policy"),
+        (
+            f"{MODULE}\n\ndef policy():\n    return mp.Policy('float32')  # lossscale: ignore\n",
+            "from compat import mp",
+            "mp.LossScaleOptimizer",
+        ),
+    ],
+)
+def test_a_name_that_keeps_its_legacy_meaning_is_reported_where_it_is_read(
+    command_line, options, compat, imports, use
+):
+    """Common names such as `set_policy`, too; one silenced use keeps the import of all others."""
+    main = f"{imports}\n\nvalue = {use}\n"
+    result = migrate(command_line, {"compat.py": compat, "main.py": main}, *options)
+    assert result.sources["compat.py"] == compat
+    assert any(
+        one in result.findings for one in ("main.py:1 LS903 manual", "main.py:3 LS903 manual")
+    )
