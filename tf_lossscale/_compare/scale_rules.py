@@ -55,7 +55,7 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
         elif counts is not None:
             expected, counts = _next(parameters, scale, is_finite, *counts)
             if not same_scale(expected, following):
-                cause = _cause(scale, following, expected, is_finite)
+                cause = _cause(parameters, scale, following, expected, is_finite)
                 return Mismatch(steps[index + 1], following, expected, cause)
         # Both counts are zero after a change, whatever they were before.
         elif not same_scale(scale, following):
@@ -99,12 +99,18 @@ def _shrunk(parameters: ScaleParameters, scale: float) -> float:
     if parameters.rule == "keras3":
         is_zero = abs(shrunk) < _SMALLEST_NORMAL
         return 0.0 if is_zero else shrunk
+    minimum = _float32(parameters.minimum_scale)
     if parameters.rule == "exponential":
-        return shrunk if shrunk > 1.0 else 1.0  # NaN becomes 1
-    return 1.0 if shrunk < 1.0 else shrunk  # NaN stays NaN
+        return shrunk if shrunk > minimum else minimum  # which NaN becomes
+    return minimum if shrunk < minimum else shrunk  # NaN stays NaN
 
 
-def _cause(scale: float, following: float, expected: float, finite: bool) -> str:
+def _cause(
+    parameters: ScaleParameters, scale: float, following: float, expected: float, finite: bool
+) -> str:
+    is_below = following < expected and same_scale(expected, _float32(parameters.minimum_scale))
+    if not finite and parameters.rule != "keras3" and is_below:
+        return "the smallest scale"
     changed, should = not same_scale(scale, following), not same_scale(scale, expected)
     kind, factor, change, verb = _WORDS[finite]
     if changed and should:
@@ -127,8 +133,11 @@ def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List
     found = []
     if (one.rule == "fixed") != (other.rule == "fixed"):
         found.append(f"rule {one.rule} and {other.rule}")
-    names = [each.name for each in dataclasses.fields(ScaleParameters) if each.name != "rule"]
-    for name in ["initial_scale"] if {one.rule, other.rule} & {"fixed", "unknown"} else names:
+    rules = {one.rule, other.rule}
+    # The class of Keras 3 has no minimum.
+    left_out = {"rule", "minimum_scale"} if "keras3" in rules else {"rule"}
+    names = [each.name for each in dataclasses.fields(ScaleParameters) if each.name not in left_out]
+    for name in ["initial_scale"] if rules & {"fixed", "unknown"} else names:
         mine, theirs = getattr(one, name), getattr(other, name)
         if None not in (mine, theirs) and not same_scale(mine, theirs):
             found.append(f"{name} {mine:g} and {theirs:g}")

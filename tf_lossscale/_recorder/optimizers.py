@@ -22,7 +22,7 @@ from typing import (
     Tuple,
 )
 
-from tf_lossscale._core.minimum import MINIMUM, minimum_of
+from tf_lossscale._core.minimum import minimum_of
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import Step
 from tf_lossscale._install.install import changes
@@ -94,7 +94,7 @@ def is_unbuilt_keras_3(optimizer: Any) -> bool:
 
 
 def _of_manager(manager: Any) -> LossScale:
-    name = _name_of_class(manager) if minimum_of(manager) == MINIMUM else None
+    name = _name_of_class(manager)
     rule = ScaleParameters("fixed" if name == "FixedLossScaleManager" else "unknown")
     good = bad = None
     if name == "ExponentialUpdateLossScaleManager":
@@ -103,7 +103,8 @@ def _of_manager(manager: Any) -> LossScale:
         bad_every, bad_factor = manager._decr_every_n_nan_or_inf, manager._decr_ratio
         with contextlib.suppress(TypeError, ValueError):  # one is a tensor of a graph
             numbers = int(every), float(factor), int(bad_every), float(bad_factor)
-            rule = ScaleParameters("exponential", None, *numbers)
+            minimum = minimum_of(manager)
+            rule = ScaleParameters("exponential", None, *numbers, minimum_scale=minimum)
     return LossScale(rule, (manager.get_loss_scale(), good, bad), tests_gradients=True)
 
 
@@ -126,10 +127,9 @@ def _of_keras_2(optimizer: Any) -> LossScale:
 
 
 def _dynamic(loss_scale: Any, growth_steps: Any) -> ScaleParameters:
-    if minimum_of(loss_scale) != MINIMUM:
-        return ScaleParameters("unknown")  # records have no place for a minimum
-    factor = float(loss_scale.multiplier)
-    return ScaleParameters("dynamic", None, int(growth_steps), factor, 1, 1 / factor)
+    factor, minimum = float(loss_scale.multiplier), minimum_of(loss_scale)
+    numbers = int(growth_steps), factor, 1, 1 / factor
+    return ScaleParameters("dynamic", None, *numbers, minimum_scale=minimum)
 
 
 def _name_of_class(loss_scale: Any) -> Optional[str]:

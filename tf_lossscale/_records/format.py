@@ -172,8 +172,9 @@ def _some(names: List[str]) -> str:
 class ScaleParameters:
     """How a loss scale is updated, and the scale and counts before the first step.
 
-    The scale grows after `growth_steps` finite steps, and shrinks after `shrink_steps` others. The
-    rule is `"unknown"` for a class with its own.
+    The scale grows after `growth_steps` finite steps, and shrinks after `shrink_steps` others, but
+    not below `minimum_scale`; Keras 3's class has no minimum. The rule is `"unknown"` for a class
+    with its own.
     """
 
     rule: str = field(default="unknown", metadata={"read": _rule})
@@ -182,6 +183,7 @@ class ScaleParameters:
     growth_factor: float = field(default=2.0, metadata={"read": _parameter})
     shrink_steps: int = field(default=1, metadata={"read": count_of})
     shrink_factor: float = field(default=0.5, metadata={"read": _parameter})
+    minimum_scale: float = field(default=1.0, metadata={"read": _parameter})
     good_steps: int = field(default=0, metadata={"read": count_of})
     bad_steps: int = field(default=0, metadata={"read": count_of})
 

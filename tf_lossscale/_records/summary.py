@@ -52,6 +52,7 @@ class Summary:
       cls: the name of its class.
       rule: that of its loss scale.
       names: its variables.
+      minimum: the smallest loss scale.
       steps: the number of steps.
       skipped: the steps that were not applied.
       applied_not_finite: the steps whose gradients were not finite, and which were applied.
@@ -67,6 +68,7 @@ class Summary:
     cls: str = "unknown"
     rule: str = "unknown"
     names: Sequence[str] = ()
+    minimum: float = advice.MINIMUM
     steps: int = 0
     first_step: Optional[int] = None
     last_step: Optional[int] = None
@@ -85,7 +87,7 @@ class Summary:
     @classmethod
     def of(cls, record: OptimizerRecord) -> "Summary":
         """Returns the summary of an optimizer in a record that was read."""
-        summary = cls(record.cls, record.scale.rule, record.names)
+        summary = cls(record.cls, record.scale.rule, record.names, record.scale.minimum_scale)
         names = [column.name for column in COLUMNS if column.name in _SUMMED]
         for step, values in zip(record.steps, zip(*(getattr(record, name) for name in names))):
             summary.add(step, dict(zip(names, values)))
@@ -216,13 +218,13 @@ class Summary:
         return self._of_scaling()
 
     def _of_skipped(self) -> str:
-        is_at_minimum = self.rule != "fixed" and (self.scale or 0.0) <= advice.MINIMUM
+        is_at_minimum = self.rule != "fixed" and (self.scale or 0.0) <= self.minimum
         are_most = 2 * self.skipped.count > self.steps and not self._only_began_with_skips()
         if not (is_at_minimum or are_most):
             return ""
         cause = "most steps were skipped"
         if is_at_minimum and self.scale is not None:
-            cause = advice.of_minimum(self.scale)
+            cause = advice.of_minimum(self.scale, self.minimum)
         if not self.bad:
             return f"{cause}: the inner optimizer made them so"
         first = self.name(self.bad.most_common(1)[0][0])

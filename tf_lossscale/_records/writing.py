@@ -124,7 +124,9 @@ class RecordFile:
                 values = {**vars(header), "disturbed": header.disturbed or self.disturbed}
                 self.write({"tf_lossscale_record": FORMAT, **known(values)})
             number = self.reserve() if number is None else number
-            self._summaries[number] = Summary(record.cls, record.scale.rule, record.names)
+            scale = record.scale
+            summary = Summary(record.cls, scale.rule, record.names, scale.minimum_scale)
+            self._summaries[number] = summary
             self.write(
                 {
                     "optimizer": number,

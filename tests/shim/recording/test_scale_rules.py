@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from tf_lossscale._compare.scale_rules import replay
+from tf_lossscale._compare.scale_rules import parameters_that_differ, replay
 from tf_lossscale._records.format import OptimizerRecord, ScaleParameters, number
 
 TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -74,3 +74,30 @@ def test_after_a_gap_the_counts_are_unknown_until_the_scale_changes():
     assert replay(found).step == 12
     del found.scales[-1], found.steps[-1], found.finite[-1]
     assert replay(found) is None
+
+
+def shrinking(rule, minimum, scales):
+    """A record of skipped steps with these scales."""
+    found = OptimizerRecord("", ScaleParameters(rule, scales[0], minimum_scale=minimum))
+    for step, scale in enumerate(scales):
+        found.add(step, scales=scale, finite=False)
+    return found
+
+
+@pytest.mark.parametrize("rule", ["dynamic", "exponential"])
+def test_a_scale_shrinks_down_to_its_minimum(rule):
+    assert replay(shrinking(rule, 0.25, [1.0, 0.5, 0.25, 0.25])) is None
+    assert replay(shrinking(rule, 3.0, [8.0, 4.0, 3.0, 3.0])) is None
+    assert replay(shrinking(rule, 1.0, [2.0, 1.0, 1.0])) is None
+    below = replay(shrinking(rule, 0.25, [0.5, 0.25, 0.125]))
+    assert (below.step, below.expected, below.parameter) == (2, 0.25, "the smallest scale")
+    assert replay(shrinking(rule, 0.25, [1.0, 0.5, 0.5])).step == 2
+    assert replay(shrinking("keras3", 1.0, [1.0, 0.5, 0.25])) is None  # it has no minimum
+
+
+def test_minimums_are_declared_parameters():
+    old, new = ScaleParameters("dynamic"), ScaleParameters("dynamic", minimum_scale=0.125)
+    assert parameters_that_differ(old, new) == ["minimum_scale 1 and 0.125"]
+    assert parameters_that_differ(new, new) == []
+    assert parameters_that_differ(ScaleParameters("keras3"), new) == []
+    assert parameters_that_differ(ScaleParameters("fixed"), ScaleParameters("fixed")) == []

@@ -168,6 +168,14 @@ def test_what_the_scale_shows(rows, scales, advice):
     assert bool(found) is bool(advice)
 
 
+def test_a_scale_is_stuck_at_the_minimum_that_the_record_declares():
+    run = of_steps(*[SKIPPED] * 3, *[FINE] * 7, scales=[1.0, 0.5, *[0.25] * 8])
+    run.scale.minimum_scale = 0.25
+    assert "stuck at its minimum, 0.25:" in Summary.of(run).advice()
+    run.scale.minimum_scale = 0.125
+    assert Summary.of(run).advice() == ""
+
+
 def test_no_advice_is_longer_than_a_line():
     names = ["bert/encoder/layer_11/attention/self/query/kernel", "other", "third"]
     for rows in ([SKIPPED], [ALL_BAD], [TWO_BAD], [(False, False, None, None)]):
