@@ -42,6 +42,22 @@ class State(NamedTuple):
     variables: Tuple[Variable, ...]
 
 
+class StoredOptimizer(NamedTuple):
+    """An optimizer in a checkpoint with objects."""
+
+    path: str
+    """The attributes that lead to it in the program that wrote the file."""
+    written_by: str
+    classes: Tuple[str, ...]
+    """Its class; several if the file does not name it and they have the same slots; or none."""
+    iterations: Optional[int]
+    slots: Dict[str, int]
+    """The number of slot variables, by their name."""
+    hyperparameters: Dict[str, Any]
+    keras3: str
+    """What a program on Keras 3 can take from it, and how."""
+
+
 class Contents(NamedTuple):
     """The loss-scale state in a file; `path` may be the prefix of a TensorFlow checkpoint."""
 
@@ -50,6 +66,7 @@ class Contents(NamedTuple):
     states: Tuple[State, ...]
     configured: Tuple[Dict[str, Any], ...] = ()
     """The loss-scale optimizers that the configuration in a model file describes."""
+    optimizers: Tuple[StoredOptimizer, ...] = ()
 
 
 _V1_ROLES = {"current_loss_scale": LOSS_SCALE, "good_steps": GOOD_STEPS}

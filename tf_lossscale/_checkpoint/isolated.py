@@ -14,7 +14,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from tf_lossscale._checkpoint import keras_files
-from tf_lossscale._checkpoint.finding import Contents
+from tf_lossscale._checkpoint.finding import Contents, StoredOptimizer
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._json import jsonable
@@ -41,8 +41,8 @@ def answer(place: Place, **request: Any) -> Dict[str, Any]:
     """Returns what the child process answers, or raises CheckpointError.
 
     The request is `as_json`, whether to show the contents as JSON; or `convert`, the arguments of
-    `tensorflow_files.convert`. The answer has the `lines` to print, and the number of `states` in
-    the file, or of `tensors` in the copy.
+    `tensorflow_requests.convert`. The answer has the `lines` to print, and the number of `states`
+    in the file, or of `tensors` in the copy.
     """
     size = sum(sizes_of_files(place.path).values())
     seconds = SECONDS + size // _BYTES_PER_SECOND
@@ -113,9 +113,9 @@ def _library(place: Place) -> Any:
     if place.format in (HDF5, KERAS):
         keras_files.import_hdf5()
         return keras_files
-    from tf_lossscale._checkpoint import tensorflow_files
+    from tf_lossscale._checkpoint import tensorflow_requests
 
-    return tensorflow_files
+    return tensorflow_requests
 
 
 def _set_limits(seconds: int, memory: int) -> None:
@@ -176,12 +176,38 @@ def _as_text(contents: Contents) -> Iterator[str]:
             yield "  restored by:"
         yield from (f"    {name}" for name in layout.restored_by)
         yield from (f"  note: {note}" for note in layout.notes)
-    for each in contents.configured:
-        settings = ", ".join(f"{name}={value}" for name, value in each["settings"].items())
-        yield from ("", f"Configured: {each['class_name']}({settings})", f"  {each['note']}")
+    for configured in contents.configured:
+        settings = _listed(configured["settings"])
+        yield from ("", f"Configured: {configured['class_name']}({settings})")
+        yield f"  {configured['note']}"
+    for optimizer in contents.optimizers:
+        yield from _of_optimizer(optimizer)
     if not contents.states:
         reason = "that of a dynamic one is missing where only weights were saved."
         yield from ("", f"No loss-scale state. A fixed loss scale has none; {reason}")
+
+
+def _of_optimizer(optimizer: StoredOptimizer) -> Iterator[str]:
+    yield from ("", f"Optimizer at {optimizer.path}", f"  written by: {optimizer.written_by}")
+    yield f"  class: {_one_of(optimizer.classes)}"
+    yield f"  iterations: {'none' if optimizer.iterations is None else optimizer.iterations}"
+    slots = [f"{name} ({count})" for name, count in optimizer.slots.items()]
+    yield f"  slots: {', '.join(slots) or 'none'}"
+    if optimizer.hyperparameters:
+        yield f"  hyperparameters: {_listed(optimizer.hyperparameters)}"
+    yield f"  on Keras 3: {optimizer.keras3}"
+
+
+def _one_of(classes: Sequence[str]) -> str:
+    if not classes:
+        return "not in the file"
+    if len(classes) == 1:
+        return classes[0]
+    return f"not in the file; by its slots one of {', '.join(classes)}"
+
+
+def _listed(values: Dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def _rows(indent: str, cells: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -198,7 +224,13 @@ def _as_json(contents: Contents) -> List[str]:
         del layout["roles"]
         variables = [variable._asdict() for variable in state.variables]
         states.append({**layout, "variables": variables})
-    values = {"version": 1, **contents._asdict(), "states": states}
+    optimizers = [optimizer._asdict() for optimizer in contents.optimizers]
+    values = {
+        "version": 1,
+        **contents._asdict(),
+        "states": states,
+        "optimizers": optimizers,
+    }
     return json.dumps(jsonable(values), indent=2, allow_nan=False).splitlines()
 
 

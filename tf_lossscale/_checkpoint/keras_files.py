@@ -22,7 +22,7 @@ _OWN_KINDS = ("i", "f", "i", "f")
 # archive: this factor of its size, or this size if that is more.
 _LARGEST_RATIO = 100
 _FREE_BYTES = 2**26
-OTHER_ERRORS = ()  # as in `tensorflow_files`; errors of h5py have an `errno` instead
+OTHER_ERRORS = ()  # as in `tensorflow_requests`; errors of h5py have an `errno` instead
 
 
 def read(place: Place) -> Contents:

@@ -80,40 +80,58 @@ def plan(
 
 
 def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> str:
-    """Returns why a copy would lose state, and how to start with the values of it."""
+    """Returns why a copy would lose state, and what to write instead."""
     other = next(state for state in states if state.layout.family != to)
+    start = (
+        f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
+        f"faithfully to {to}: {_reason(to, by_object)}. "
+    )
+    if to == "keras3" and other.layout.family == "keras" and by_object:
+        return start + _LINES_FOR_KERAS_3.format(prefix=prefix)
+    return start + _start_with(other, to)
+
+
+_LINES_FOR_KERAS_3 = (
+    "The program on Keras 3 reads the file itself: in place of its own restore, write three lines, "
+    "the second unless the optimizer is wrapped already: import tf_lossscale; optimizer = "
+    "tf_lossscale.keras.mixed_precision.LossScaleOptimizer(optimizer); "
+    "tf_lossscale.checkpoints.restore({prefix!r}, model, optimizer)"
+)
+"""Keras 3 lists the variables of an optimizer in the order in which the program trains them, which
+no file of Keras 2 has. So a copy is right only for some program, and the program itself decides."""
+
+
+def _reason(to: str, by_object: bool) -> str:
     if to == "contrib" and by_object:
-        reason = "the contrib classes only restore tf.train.Saver checkpoints"
-    elif by_object:
-        reason = (
+        return "the contrib classes only restore tf.train.Saver checkpoints"
+    if to == "keras3" and by_object:
+        return (
+            "Keras 3 stores iterations and slots in the order of the variables that the program "
+            "trains, which the file does not have"
+        )
+    if by_object:
+        return (
             "its inner optimizer stores iterations and slots under other keys than that of the "
             "target, which would silently restart them"
         )
-    else:
-        reason = (
-            "its inner optimizer names its variables differently from that of the target, which "
-            "could not restore the slots"
-        )
+    return (
+        "its inner optimizer names its variables differently from that of the target, which "
+        "could not restore the slots"
+    )
+
+
+def _start_with(other: State, to: str) -> str:
+    """Returns the arguments by which a new loss scale begins with the values of an old one."""
     values = {variable.role: variable.value for variable in other.variables}
     scale = values[finding.LOSS_SCALE]
+    if to == "contrib":
+        return f"Start with init_loss_scale={scale}."
+    if to == "v1":
+        return f"Start with DynamicLossScale(initial_loss_scale={scale})."
     counter = "dynamic_counter" if to == "keras" else "step_counter"
-    start = (
+    return (
         f"Restore the weights, and start with LossScaleOptimizer(inner, initial_scale={scale}); "
         f"once it is built, optimizer.{counter}.assign({values.get(GOOD_STEPS)}) sets its counter."
-    )
-    if to == "contrib":
-        start = f"Start with init_loss_scale={scale}."
-    elif to == "v1":
-        start = f"Start with DynamicLossScale(initial_loss_scale={scale})."
-    elif other.layout.family == "keras" and by_object:
-        start = (
-            "The program restores the file itself, once its model is built: import tf_lossscale; "
-            f"tf_lossscale.checkpoints.restore({prefix!r}, model, optimizer). "
-            f"Or: {start[0].lower()}{start[1:]}"
-        )
-    return (
-        f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
-        f"faithfully to {to}: {reason}. {start}"
     )
 
 

@@ -1,52 +1,14 @@
-"""Reads and writes TensorFlow checkpoints, with TensorFlow, in the child process of `isolated`."""
+"""Reads TensorFlow checkpoints and writes their copies, with TensorFlow."""
 
 import os
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator
 
-from tf_lossscale._checkpoint import finding, plans
-from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, State, Variable
-from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
+from tf_lossscale._checkpoint import finding
+from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, State, Variable
+from tf_lossscale._checkpoint.locate import CheckpointError, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
-
-# These do not show that the file is damaged.
-OTHER_ERRORS = (
-    tf.errors.NotFoundError,
-    tf.errors.PermissionDeniedError,
-    tf.errors.ResourceExhaustedError,
-    tf.errors.UnauthenticatedError,
-    tf.errors.UnavailableError,
-)
-
-
-def read(place: Place) -> Contents:
-    checkpoint = Checkpoint(place.path)
-    states = tuple(checkpoint.states())
-    keys = "objects (tf.train.Checkpoint)" if checkpoint.has_objects else "names (tf.train.Saver)"
-    return Contents(place.path, f"{place.format}, keys by {keys}", states)
-
-
-def convert(place: Place, written: Optional[str], **options: Any) -> Plan:
-    """Writes a copy of a checkpoint from which another class restores the loss scale.
-
-    `written` is the prefix of the copy, in a directory that does not exist; None to write nothing.
-    For the other options see `plans.plan`. Returns the plan of the copy, which has no tensors if
-    the checkpoint has no loss-scale state.
-    """
-    checkpoint = Checkpoint(place.path)
-    states = list(checkpoint.states())
-    if not states:
-        return Plan([])
-    graph = checkpoint.object_graph() if checkpoint.has_objects else None
-    plan = plans.plan(place.path, states, checkpoint.tensors, graph, **options)
-    if written is not None:
-        try:
-            os.makedirs(os.path.dirname(written))
-        except OSError as error:
-            raise CheckpointError(str(error)) from error
-        _write(checkpoint, plan, written)
-    return plan
 
 
 class Checkpoint:
@@ -142,7 +104,7 @@ class Checkpoint:
         return graph
 
 
-def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
+def write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
     """Writes a planned checkpoint, and the file that names it as the latest of its directory."""
     # One thread, as threads need memory, which is limited, and holds all tensors at once.
     config = tf1.ConfigProto(

@@ -1,7 +1,7 @@
 """The program's optimizers: where each kind keeps what a file has."""
 
 import functools
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._restore.program import is_variable
 from tf_lossscale._restore.stored import RestoreError
@@ -38,6 +38,27 @@ _SLOTS: Dict[str, Dict[str, Tuple[str, ...]]] = {
 names in HDF5 files of the latter."""
 
 KNOWN_CLASSES = {name.lower() for name in _SLOTS}
+
+
+def classes_with(words: Collection[str], slots: Collection[str]) -> List[str]:
+    """Returns Keras's classes that can have saved an optimizer.
+
+    Args:
+      words: lower-case words in the names of its variables, among which can be its class.
+      slots: the names of its slots or lists, as any Keras calls them.
+
+    Returns:
+      The class that is named, else those that have all the slots; none if there are no slots.
+    """
+    named = [name for name in _SLOTS if name.lower() in words]
+    if named or not slots:
+        return named
+    return [name for name, known in _SLOTS.items() if all(_has_slot(known, slot) for slot in slots)]
+
+
+def _has_slot(known: Dict[str, Tuple[str, ...]], slot: str) -> bool:
+    return slot in known or any(slot in lists for lists in known.values())
+
 
 # What an optimizer has for each trained variable if an option is set: `use_ema`, and
 # `gradient_accumulation_steps`.

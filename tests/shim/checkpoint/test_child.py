@@ -125,7 +125,7 @@ def test_the_child_has_limits(library, limit, monkeypatch, refused):
     Only the limit of the memory depends on the library, as it comes on top of what that needs.
     """
     body, words = LIMITS[limit]
-    module = {"h5py": "keras_files", "tensorflow": "tensorflow_files"}[library]
+    module = {"h5py": "keras_files", "tensorflow": "tensorflow_requests"}[library]
     program = (
         "import json, sys; sys.path[:] = json.loads(sys.argv[1])\n"
         f"from tf_lossscale._checkpoint import isolated, {module}\n"

@@ -106,7 +106,8 @@ def test_changed_contents_with_right_checksums(write, to, size, tmp_path, checkp
             found.add(status)
         assert status == 0 or not os.path.exists(new + ".index")
         shutil.rmtree(str(tmp_path / "new"), ignore_errors=True)
-    assert found >= {0, 2}
+    # Every key of the index is in the object graph, too, so a changed one hardly goes unnoticed.
+    assert found >= ({2} if write is index else {0, 2})
 
 
 def entry(**values):

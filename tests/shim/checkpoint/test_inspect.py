@@ -75,6 +75,40 @@ def test_files_of_the_real_classes(path, checkpoint):
     assert set(dtypes.values()) == {counters}
 
 
+MOMENTS = {"_momentums": 1, "_velocities": 1}
+OPTIMIZERS = [
+    ("2.2.3/keras_experimental.*/dynamic_adam", "1.14 to 2.2", ["Adam"], {"m": 1, "v": 1}),
+    ("2.2.3/keras_experimental.*/model_dyn_checkpoint", "1.14 to 2.2", ["Adam"], {"m": 2, "v": 2}),
+    ("2.15.1/keras_final.*_legacy_inner/dynamic_momentum", "legacy", ["SGD"], {"momentum": 1}),
+    ("2.15.1/keras_final.*_legacy_inner/dynamic_sgd", "legacy", [], {}),
+    (
+        "2.15.1/keras_final.LossScaleOptimizer/dynamic_adam",
+        "new-style",
+        ["Adam", "AdamW", "Nadam", "Lamb", "RMSprop"],  # `build` gives its variables no names
+        MOMENTS,
+    ),
+    ("2.21.0/keras3.*/dynamic_adam", "of Keras 3", ["Adam"], MOMENTS),
+]
+
+
+@pytest.mark.parametrize(("pattern", "written_by", "classes", "slots"), OPTIMIZERS)
+def test_optimizers(pattern, written_by, classes, slots, checkpoint):
+    path = recorded_files.file_of(pattern)
+    _, out, _ = checkpoint("inspect", path, "--json")
+    (optimizer,) = json.loads(out)["optimizers"]
+    assert written_by in optimizer["written_by"]
+    assert (optimizer["classes"], optimizer["slots"]) == (classes, slots)
+    assert (
+        optimizer["iterations"]
+        == recorded_files.facts(folder_of(path))["state_at_save"]["iterations"]
+    )
+    assert optimizer["hyperparameters"]["learning_rate"] == 0.125
+    way = "tf.train.Checkpoint" if "Keras 3" in optimizer["written_by"] else "checkpoints.restore("
+    assert way in optimizer["keras3"]
+    _, out, _ = checkpoint("inspect", path)
+    assert f"on Keras 3: {optimizer['keras3']}" in out
+
+
 @pytest.mark.parametrize("folder", SAVED_MODELS, ids=recorded_files.label)
 def test_saved_models(folder, tmp_path, checkpoint):
     dynamic = "model_dyn" in folder
