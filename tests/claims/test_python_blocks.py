@@ -75,14 +75,11 @@ assert float(scale()) == 2.0**14
 start = "3 steps in a row were skipped, so the next one was looked at. The output of layer log "
 assert message.startswith(start + "(Activation) is the first that is not finite: 4 infinite of 4")
 assert monitor.advice.startswith("no gradient was finite, so look at the forward pass: ")
+assert history.history["skipped_steps"] == [8] and history.history["loss_scale"] == [2.0**15 / 2**8]
 """,
     ("docs/monitoring.md", 1): "assert (*monitor.counts(), monitor.first_bad, monitor.loss_scale)"
     " == (3, 2, 2, 'weight', 8192.0)",
-    ("docs/monitoring.md", 2): "assert history.history['skipped_steps'] == [0, 0]\n"
-    "assert history.history['loss_scale'] == [32768.0, 32768.0]",
-    ("docs/monitoring.md", 4): "assert bad == ['x', 'y']",
-    ("docs/monitoring.md", 5): "assert layer.name == 'log'\n"
-    "assert str(layer).startswith('The output of layer log (Activation) is the first that')",
+    ("docs/monitoring.md", 3): "assert bad == ['x', 'y']",
     ("docs/keras.md", 1): "assert int(optimizer.iterations) == 1",
     ("docs/keras.md", 2): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
     ("docs/keras.md", 3): "assert float(optimizer.loss_scale) == 2.0**15\n"
