@@ -33,7 +33,7 @@ _WHY = {
 }
 _ANNOTATED = "an annotation in a string or a comment names the class, where no edit reaches it"
 _BOTH = "the program also has the final class, and this test tells the two apart"
-_COMPILED = "compile may have made the optimizer that this line tests, and its class is not this one"
+_COMPILED = "compile may have made the optimizer of this test, which then has a different class"
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:

@@ -7,8 +7,8 @@ no `_loss_scale`, and `_optimizer` only of objects that are certain to be loss-s
 Other private attributes of these, and their configs, need the shim, too. Other classes have
 attributes of these names, which are left.
 
-An assignment such as `optimizer.momentum = 0.5` needs the shim, too. Up to TensorFlow 2.10, and with
-the shim's classes, it sets the hyperparameter of the wrapped optimizer. From 2.11 on, the final
+Assignments such as `optimizer.momentum = 0.5` need the shim, too. Up to TensorFlow 2.10, and with
+the shim's classes, they set the hyperparameter of the wrapped optimizer. From 2.11 on, the final
 class of Keras 2 keeps the value to itself, without an error, and the wrapped optimizer goes on with
 the old one. Where `compile` wraps the optimizer of a model, or a version guard chooses the class,
 this is not seen.

@@ -4,7 +4,7 @@ TensorFlow 2.9 removed the experimental module (release notes 2.9.0: "set_policy
 set_global_policy"). `tf.keras.mixed_precision.set_policy`, which some programs call after
 `experimental.` was dropped, never existed; it is repaired too.
 
-The final policy (2.4) carries no loss scale: under `mixed_float16`, `compile` wraps the optimizer in
+The final policy (2.4) has no loss scale: under `mixed_float16`, `compile` wraps the optimizer in
 Keras's own LossScaleOptimizer, which scales dynamically. So `loss_scale="dynamic"` is dropped. With
 any other value, the policies of the program stay on the shim. Under the shim's policies, `compile`
 wraps in the shim's LossScaleOptimizer, with the loss scale of the policy, on every TensorFlow.

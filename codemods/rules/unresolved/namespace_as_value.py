@@ -2,10 +2,11 @@
 
 `mp = tf.keras.mixed_precision.experimental`, with `mp` passed on or read by other files, becomes
 the shim's module, which has the same names. The final module becomes the shim's where the final
-class goes to the shim. A module that also holds other things, such as `tf.contrib.tpu`, cannot be renamed as a
-whole; where it is passed on, that is reported. A name that `tf.contrib.mixed_precision` never had
-is an error in every TensorFlow. A private module of Keras also has names that the shim does not;
-where one is read, that is reported, as no current TensorFlow has the module.
+class goes to the shim. A module that also holds other things, such as `tf.contrib.tpu`, cannot be
+renamed as a whole; where it is passed on, that is reported. A name that
+`tf.contrib.mixed_precision` never had is an error in every TensorFlow. A private module of Keras
+also has names that the shim does not; where one is read, that is reported, as no current TensorFlow
+has the module.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ branch is removed.
 
 `tf.__version__ < "2.4"` compares text, and "2.10" sorts before "2.4": from TensorFlow 2.10 on, the
 comparison gives the answer for old versions again (LS913). `float(tf.__version__[:3])`,
-`tf.__version__[2]` and `tf.__version__.startswith("2.1")` have the same fault. The finding is at the
-comparison, also if it only makes the flag that decides about the branch. For a flag of a different
-file, it is at the condition that reads the flag.
+`tf.__version__[2]` and `tf.__version__.startswith("2.1")` have the same fault. The finding is at
+the comparison, also if it only makes the flag that decides about the branch. For a flag of a
+different file, it is at the condition that reads the flag.
 """
 
 from __future__ import annotations
