@@ -1,7 +1,10 @@
-"""What LS405 says of `fit` on Keras 3: which methods it calls, and with which gradients."""
+"""What pages say of Keras 3: which methods `fit` calls (LS405), and which methods our class has."""
+
+import re
 
 import numpy as np
 import pytest
+from documents import ROOT
 
 tf = pytest.importorskip("tensorflow")
 
@@ -43,3 +46,23 @@ def test_what_fit_calls():
     assert float(seen["scale_loss"]) == 4.0
     assert float(seen["apply_gradients"][0][0][0][0]) == 8.0 * 8.0
     assert float(seen["apply"][0][0][0]) == 8.0
+
+
+def public_names(optimizer):
+    return {name for name in dir(optimizer) if not name.startswith("_")}
+
+
+def test_which_methods_of_both_kerases_the_class_has():
+    """As docs/drop-in.md says: those of Keras 3 and of Keras 2's new-style optimizers."""
+    tf_keras = pytest.importorskip("tf_keras")
+    ours = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+
+    def missing(keras, sgd):
+        wrapped = keras.mixed_precision.LossScaleOptimizer(sgd(0.1))
+        return public_names(wrapped) - public_names(ours)
+
+    assert missing(tf.keras, tf.keras.optimizers.SGD) == set()
+    assert missing(tf_keras, tf_keras.optimizers.SGD) == set()
+    legacy = missing(tf_keras, tf_keras.optimizers.legacy.SGD)
+    page = (ROOT / "docs" / "drop-in.md").read_text(encoding="utf-8")
+    assert legacy == set(re.findall(r"`(\w+)`", page.partition("but for ")[2].partition(" of")[0]))

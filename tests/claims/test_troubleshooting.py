@@ -33,9 +33,20 @@ OTHERWISE = {
     "strategy": "by hand: a switch of the shim, or another strategy",
     "dynamic as a string": "no error on Keras 3",
     "subclass": "no error on Keras 3",
+    "subclass with a constructor": "no error on Keras 3",
 }
 """Programs that the page does not cure with `migrate`, and why."""
 
+
+REPLACED = ("graph rewrite of Keras", "sum in a graph")
+"""Programs that the page, or the page that it links, also cures with `run --replace`."""
+
+REPLACE = """
+import tf_lossscale
+tf_lossscale.install(replace=True)
+{}
+tf_lossscale.uninstall()
+"""
 
 PROGRAMS: Dict[str, str] = runpy.run_path(str(RECORDER))["PROGRAMS"]
 CURED_BY_MIGRATE = {
@@ -70,6 +81,8 @@ def now(tmp_path_factory) -> Dict[str, str]:
     for name, options in CURED_BY_MIGRATE.items():
         result = transform(("import tensorflow as tf\n" + all_programs[name]).encode(), options)
         all_programs["cured " + name] = result.source.decode()
+    for name in REPLACED:
+        all_programs["replaced " + name] = REPLACE.format(all_programs[name])
     folder = tmp_path_factory.mktemp("messages")
     (folder / "run.py").write_text(RUN, encoding="utf-8")
     (folder / "programs.json").write_text(json.dumps(all_programs), encoding="utf-8")
@@ -137,6 +150,11 @@ def test_every_recorded_message_is_on_the_page(now):
 def test_the_cure_works(name, now):
     assert now[name], "there is nothing to cure"
     assert now["cured " + name] == ""
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_replacing_works_without_an_edit(name, now):
+    assert now["replaced " + name] == ""
 
 
 def test_every_exception_is_a_program():

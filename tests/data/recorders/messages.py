@@ -46,6 +46,10 @@ PROGRAMS = {
     "policy attribute": "tf.keras.mixed_precision.Policy('mixed_float16').loss_scale",
     "subclass": "class Mine(tf.keras.mixed_precision.LossScaleOptimizer):\n    pass\n"
     "Mine(tf.keras.optimizers.SGD())",
+    "subclass with a constructor": "class Mine(tf.keras.mixed_precision.LossScaleOptimizer):\n"
+    "    def __init__(self, opt):\n        super().__init__(opt)\nMine(tf.keras.optimizers.SGD())",
+    "gradients that are summed": WRAPPED + "v = tf.Variable(1.0)\n"
+    "opt.apply_gradients([(v * 1.0, v)], experimental_aggregate_gradients=False)",
     "sum": "tf.compat.v1.tpu.cross_replica_sum(tf.constant([1.0]))",
     "sum in a graph": "with tf.Graph().as_default(), tf.compat.v1.Session() as session:\n"
     "    session.run(tf.compat.v1.tpu.cross_replica_sum(tf.constant([1.0])))",
