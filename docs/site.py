@@ -11,6 +11,13 @@ _NAME = re.compile(r"^- `\w+` <!-- (::: \S+) -->$", re.MULTILINE)
 _OF_SITE = re.compile(r"^<!-- (::: .*?)\n-->$", re.DOTALL | re.MULTILINE)
 """Comments of the API pages, which GitHub does not show: anchors, and where docstrings stand."""
 
+_SESSION = re.compile(r"^```\n(?=(?:\(\w+\) )?\$ )", re.MULTILINE)
+"""The fence of commands behind a prompt: as a session, their copy button copies commands only."""
+
+_ENVIRONMENT = re.compile(r"(<span class=\"gp [^<]*)</span> (?=<span class=\"gp\">)")
+_OUTPUT = re.compile(r"(<span class=\"go\">[^<]*)</span>\n")
+"""The spaces and line ends that belong to what a copy button leaves out."""
+
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 _HYPHENATED = re.compile(r"(?<!\S)[\w-]*-[\w-]+(?: \d)?(?!\S)")
 _WHOLE = r'<span class="whole">\g<0></span>'
@@ -24,11 +31,13 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs with the text of each page."""
     markdown = _ANCHOR.sub(r"\1", markdown.replace(ELSEWHERE, ""))
+    markdown = _SESSION.sub("```console\n", markdown)
     return _OF_SITE.sub(r"\1\n", _NAME.sub(r"\n\1\n", markdown))
 
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
+    html = _OUTPUT.sub(r"\1\n</span>", _ENVIRONMENT.sub(r"\1 </span>", html))
     html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
 

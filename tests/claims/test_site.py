@@ -1,0 +1,37 @@
+"""What the site shows differently from the files: sessions, whose copy buttons copy commands only.
+
+`docs/site.css` hides prompts and output, the classes `gp` and `go`, while a button copies.
+"""
+
+import re
+import runpy
+
+from documents import ROOT, blocks, markdown
+
+SITE = runpy.run_path(str(ROOT / "docs" / "site.py"))
+
+
+def test_commands_behind_a_prompt_are_a_session():
+    page = "```\n(old) $ ls\nout\n```\n\n```\nls\n```\n\n```\n$ ls\n```\n"
+    assert re.findall(r"```\w+", SITE["on_page_markdown"](page)) == ["```console"] * 2
+
+
+def test_spaces_and_line_ends_are_left_out_with_prompts_and_output():
+    session = (
+        '<span class="gp gp-VirtualEnv">(old)</span> <span class="gp">$ </span>ls\n'
+        '<span class="go">out</span>\n'
+        '<span class="gp">$ </span>ls\n'
+    )
+    shown = SITE["on_page_content"](session)
+    copied = re.sub(r'<span class="g[po][^<]*</span>', "", shown)
+    assert copied == "ls\nls\n"
+    assert re.sub("<[^>]*>", "", shown) == "(old) $ ls\nout\n$ ls\n"
+    assert ":is(.gp, .go)" in (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+
+
+def test_no_block_has_commands_of_two_environments():
+    """Its copy button would paste them into one terminal."""
+    for text in markdown():
+        for block in blocks(text):
+            environments = set(re.findall(r"^\((\w+)\) \$ ", block.code, re.MULTILINE))
+            assert len(environments) < 2, (block.file, block.line)
