@@ -107,7 +107,7 @@ guides: $(TEST)/.ready
 clients:
 	$(PYTHON) tests/clients
 
-# Needs Pythons 3.7 to 3.13, and downloads 22 versions of TensorFlow (25 GB on disk).
+# Needs Pythons 3.7 to 3.13, and downloads 23 versions of TensorFlow (25 GB on disk).
 versions:
 	$(PYTHON) tests/versions
 

@@ -14,7 +14,7 @@ from test_named_paths import EXAMPLES, environments, targets
 from tf_lossscale_codemods.cli import command as codemods, settings
 
 import tf_lossscale
-from tf_lossscale._versions.releases import RELEASES
+from tf_lossscale._versions.releases import CANDIDATES, RELEASES
 
 PAGES = {
     "migrate": "docs/migrate.md",
@@ -138,7 +138,7 @@ def _wrong_script(rest: List[str], _: bool) -> str:
     if path.is_dir() and (path / "__main__.py").exists():
         known = {script.stem for script in path.glob("*.py")}
         if path.name == "versions":
-            known = {".versions", *(release.name for release in RELEASES)}
+            known = {".versions", *(release.name for release in RELEASES + CANDIDATES)}
         return "" if set(scripts[1:]) <= known else "no such part"
     return "" if path.is_file() else "no such script"
 

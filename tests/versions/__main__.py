@@ -17,7 +17,11 @@ from typing import List, Sequence
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tf_lossscale._versions.releases import RELEASES, Release  # noqa: E402 - after the path is set
+from tf_lossscale._versions.releases import (  # noqa: E402 - after the path is set
+    CANDIDATES,
+    RELEASES,
+    Release,
+)
 
 HEADER = ("| TensorFlow | Keras | Python |", "|---|---|---|")
 
@@ -82,14 +86,15 @@ def run(folder: Path, release: Release) -> str:
 def main(arguments: List[str]) -> int:
     """Prints a row for each release as soon as it is known."""
     folder = Path(arguments[0] if arguments else ROOT / ".versions").resolve()
-    known = [release.name for release in RELEASES]
+    releases = RELEASES + CANDIDATES
+    known = [release.name for release in releases]
     names = arguments[1:] or known
     if not set(names) <= set(known):
         print(f"The names are: {', '.join(known)}.", file=sys.stderr)
         return 2
     print(HEADER[0] + " core tests |\n" + HEADER[1] + "---|", flush=True)
     failed = 0
-    for release in RELEASES:
+    for release in releases:
         if release.name in names:
             result = run(folder, release)
             failed += result.startswith("failed")

@@ -6,7 +6,7 @@ Therefore each kind has an *implementation*: a class whose bases are one of our 
 installed classes. The public class derives from the implementation for the optimizers of
 `tf.keras`. An instance that wraps another kind of optimizer has a *derived class*: a subclass of
 the public class, with the implementation for that kind in its method resolution order instead of
-the first one. docs/keras.md has the resulting table of `isinstance`.
+the first one. docs/keras.md describes the resulting `isinstance`.
 """
 
 import copyreg

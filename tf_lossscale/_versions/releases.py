@@ -80,6 +80,12 @@ RELEASES: Tuple[Release, ...] = (
 )
 """All releases that are supported, oldest first."""
 
+CANDIDATES: Tuple[Release, ...] = (
+    # It requires keras-nightly, which is 3.16.
+    Release("2.22.0rc0", "3.*", "3.13"),
+)
+"""Candidates of the next release, which `make versions` also tries; nothing is claimed for them."""
+
 SUPPORTED = f"{RELEASES[0].version}, or {RELEASES[1].version} to {RELEASES[-1].version}"
 """The versions of TensorFlow, as messages name them."""
 

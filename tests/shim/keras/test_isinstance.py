@@ -1,4 +1,4 @@
-"""The table of `isinstance` in docs/keras.md is exact, for every kind of inner optimizer."""
+"""What docs/keras.md says of `isinstance` is exact, for every kind of inner optimizer."""
 
 import inspect
 from typing import Any
