@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..facts import ANY_FILE, FileFacts, Links
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.qualified_names import LOCAL
+from ..resolve.vocabulary import MODULE
 from .modules import Modules, stem_of
 
 __all__ = ["ReExports", "Way", "names_read"]
@@ -73,7 +74,7 @@ class ReExports:
         if not rest:
             return Way.UNKNOWN if legacy_of(meaning) is None else Way.MOVED
         space = namespace_of(meaning)
-        is_moved = space is not None and (space.is_final or "mixed_precision" in space.name)
+        is_moved = space is not None and (space.is_final or MODULE in space.name)
         return Way.MOVED if is_moved else Way.UNKNOWN
 
 

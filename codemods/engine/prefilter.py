@@ -12,7 +12,17 @@ from collections.abc import Collection
 from typing import BinaryIO, Union
 
 from ..facts import Trait
-from ..resolve.vocabulary import CLASS, CROSS_SHARD, DISTINCTIVE, MODULE, PARTS, SCALING, code_words
+from ..resolve.vocabulary import (
+    CLASS,
+    CROSS_SHARD,
+    DISTINCTIVE,
+    MODULE,
+    PARTS,
+    PATH_WORDS,
+    SCALING,
+    TPU,
+    code_words,
+)
 
 __all__ = [
     "is_in_code",
@@ -112,13 +122,7 @@ def traits_hinted(source: bytes, known: Collection[Trait]) -> set[Trait]:
     return {trait for trait, words in wanted if any(word in source for word in words)}
 
 
-_IN_PATHS = (
-    b"mixed_precision",
-    b"LossScale",
-    b"CrossShardOptimizer",
-    b"cross_replica_sum",
-    b"contrib.tpu",
-)
+_IN_PATHS = tuple(word.encode() for word in (*sorted(PATH_WORDS), f"contrib.{TPU}"))
 _PATH_ROOTS = (b"tensorflow.", b"tf.", b"keras.", b"contrib.")
 
 

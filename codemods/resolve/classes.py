@@ -15,7 +15,7 @@ from .legacy_symbols import is_of_shim, legacy_of, root_of
 from .places import LOOK_ALIKES
 from .program import Program
 from .values import class_around, class_named, sources_of
-from .vocabulary import CLASS
+from .vocabulary import CLASS, POLICY, REWRITE
 
 __all__ = [
     "Kind",
@@ -37,9 +37,7 @@ __all__ = [
 ]
 
 _SHIMS_FINAL = f"tf_lossscale.keras.mixed_precision.{CLASS}"
-_REWRITE = "enable_mixed_precision_graph_rewrite"
-_MAKERS = frozenset([CLASS, _REWRITE, "from_loss_scale"])
-_POLICIES = ("Policy", "set_policy", "set_global_policy", "global_policy")
+_MAKERS = frozenset([CLASS, REWRITE, "from_loss_scale"])
 _UNWRAPPED = ("inner_optimizer", "_optimizer")
 _FROM_CONFIG = ("optimizers.deserialize", "optimizers.get")
 
@@ -105,7 +103,7 @@ def _is_made(program: Program, source: cst.CSTNode) -> bool:
 def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
     paths = program.paths_of(source.func) if isinstance(source, cst.Call) else frozenset()
     return bool(paths) and all(
-        path.rpartition(".")[2] == _REWRITE and legacy_of(path) is not None for path in paths
+        path.rpartition(".")[2] == REWRITE and legacy_of(path) is not None for path in paths
     )
 
 
@@ -201,7 +199,7 @@ def sets_policy(program: Program) -> bool:
     """Whether the file names a policy, under which `compile` wraps optimizers."""
     references = [*program.references, *program.mixed]
     return any(reference.legacy.is_policy for reference in references) or any(
-        name in _POLICIES for _, name in program.migrated
+        name in POLICY for _, name in program.migrated
     )
 
 

@@ -23,6 +23,7 @@ from .program import Program
 from .releases import Flags, value_on_newest
 from .tree import body_of, children, last_name, walk
 from .values import reads_of_value
+from .vocabulary import MODULE
 
 __all__ = [
     "Branch",
@@ -457,7 +458,7 @@ def moves(place: Place) -> bool:
     """Whether a place names a legacy symbol, a module of such, or the twin of one of these."""
     if isinstance(place, NamespaceUse):
         module = namespace_of(place.path)
-        return module is not None and not module.is_current and "mixed_precision" in module.name
+        return module is not None and not module.is_current and MODULE in module.name
     return bool(place.legacy.rule) and not place.legacy.is_current
 
 

@@ -13,7 +13,7 @@ from .legacy_symbols import Legacy, Namespace, is_of_shim, legacy_of, namespace_
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import is_stored, last_name
-from .vocabulary import CLASS, COMMON, DISTINCTIVE, MODULE, NAMES
+from .vocabulary import CLASS, COMMON, DISTINCTIVE, MODULE, NAMES, TPU
 
 __all__ = [
     "LOOK_ALIKES",
@@ -39,9 +39,9 @@ LOOK_ALIKES = frozenset(
 The shim is one of them: only a path that leads to one of its legacy symbols is migrated.
 """
 
-_MODULES = (MODULE, "tpu")
+_MODULES = (MODULE, TPU)
 _NAMES = NAMES | {"experimental"}
-_FINAL_MODULE = re.compile(r"(?<!contrib\.)mixed_precision$")
+_FINAL_MODULE = re.compile(rf"(?<!contrib\.){MODULE}$")
 
 
 class Reference(NamedTuple):

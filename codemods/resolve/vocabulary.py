@@ -20,8 +20,13 @@ __all__ = [
     "MODULE",
     "NAMES",
     "PARTS",
+    "PATH_WORDS",
     "POLICY",
+    "REWRITE",
     "SCALING",
+    "SEGMENTS",
+    "TPU",
+    "V1_CLASS",
     "code_words",
 ]
 
@@ -34,9 +39,26 @@ SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 
 NAMES = frozenset(symbol.name for symbol in SYMBOLS if symbol.legacy)
 """The names of all legacy symbols."""
+(REWRITE,) = (name for name in NAMES if name.startswith("enable_"))
+"""The graph rewrite."""
+(V1_CLASS,) = (name for name in NAMES if name.endswith(CLASS) and name != CLASS)
+"""The loss-scale optimizer around optimizers of `tf.train`."""
 CROSS_SHARD = frozenset(
     symbol.name for symbol in SYMBOLS if symbol.legacy and "tpu" in symbol.namespaces
 )
+(TPU,) = {
+    space
+    for symbol in SYMBOLS
+    for space in symbol.namespaces
+    if symbol.name in CROSS_SHARD and "." not in space
+}
+"""The module of the cross-shard symbols."""
+SEGMENTS = frozenset(
+    part for symbol in SYMBOLS for space in symbol.namespaces for part in space.split(".")
+) - {"compat", "v1"}
+"""The modules that lead to legacy symbols."""
+PATH_WORDS = frozenset([LOSS_SCALE, MODULE, *CROSS_SHARD])
+"""Words of which one is in the path of each symbol."""
 POLICY = frozenset(
     symbol.name
     for symbol in SYMBOLS

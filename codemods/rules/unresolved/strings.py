@@ -31,6 +31,7 @@ from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import last_name, string_of, walk
 from ...resolve.values import reads_of_value
+from ...resolve.vocabulary import CLASS, LOSS_SCALE, MODULE, PATH_WORDS, TPU, V1_CLASS
 from ...rewrite.proposal import is_renamed, shown_path, twin_of
 from ..rule import Decision, Named, Options, Program, Proposal, Rule
 from ..to_shim import WRITTEN
@@ -39,10 +40,7 @@ from .namespace_as_value import keeps_names
 __all__ = ["RULE"]
 
 _TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?((?:loss_scale|bad_steps)(?:/read)?:0)["']$""")
-_NAME = "LossScale"
-_CLASS = re.compile(rf"{_NAME}(?:Optimizer(?:V[13])?)?")
-_OF_V1 = "MixedPrecisionLossScaleOptimizer"
-"""A name that TensorFlow's class and the shim's have in every version."""
+_CLASS = re.compile(rf"{LOSS_SCALE}|{CLASS}(?:V[13])?")
 _IsLeft = Callable[[str, bool], bool]
 """Whether a path is legacy; the second argument says whether it is the whole path of a string."""
 _ASKED = re.compile(r"__name__|__qualname__|\b(?:str|repr)\(type\(|__class__")
@@ -61,12 +59,12 @@ _IN_DATA = "this names {}, and only Python is rewritten: write {}, which needs t
 _FULL = {
     "tf": "tensorflow",
     "contrib": "tensorflow.contrib",
-    "mixed_precision": "tensorflow.keras.mixed_precision",
+    MODULE: f"tensorflow.keras.{MODULE}",
 }
 """How a path can begin in a string, as in `operator.attrgetter("contrib.tpu...")`, in full."""
 _PATH_IN_TEXT = re.compile(
     r"(?:(?<!\w)(\w+) +)?(?<![\w./])"
-    r"((?:tensorflow|tensorflow_core|tf|keras|tf_keras|contrib|mixed_precision)(?:\.\w+)+)"
+    rf"((?:tensorflow|tensorflow_core|tf|keras|tf_keras|contrib|{MODULE})(?:\.\w+)+)"
     r"(?: +(\w+))?"
 )
 """A path, with the words before and after it."""
@@ -77,8 +75,8 @@ _OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "re
 _NAMING = ("delattr", "getattr", "object", "setattr")
 """Functions that name an attribute by a string, such as `mock.patch.object`."""
 _IMPORTING = ("import_module", "__import__")
-_WORDS = ("LossScale", "mixed_precision", "Shard", "tpu")
-"""One of them is in every legacy path."""
+_WORDS = (*sorted(PATH_WORDS), TPU)
+"""One of them is in every legacy path that is reported."""
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
     r"|\w*(?:Error|Exception|Warning)$"
@@ -158,8 +156,8 @@ def _class_names(program: Program, options: Options) -> Iterator[Proposal]:
 
 def _is_class_name(string: cst.SimpleString, options: Options) -> bool:
     """Whether a string is the name of a class that not every version has."""
-    name = string_of(string) if _NAME in string.value else None
-    if name == _OF_V1:
+    name = string_of(string) if LOSS_SCALE in string.value else None
+    if name == V1_CLASS:  # TensorFlow's class and the shim's have this name in every version
         return not options.to_shim
     return name is not None and bool(_CLASS.fullmatch(name))
 
@@ -301,7 +299,7 @@ def _is_left(options: Options, decision: Decision, path: str, is_whole: bool) ->
     module = namespace_of(path)
     if module is None or module.is_final:
         return False
-    return is_whole or "mixed_precision" in module.name
+    return is_whole or MODULE in module.name
 
 
 RULE = Rule(

@@ -31,13 +31,14 @@ from ...resolve.mentions import compares_type
 from ...resolve.places import Unclear, Why
 from ...resolve.tree import walk
 from ...resolve.values import bindings_of, sources_of
+from ...resolve.vocabulary import CLASS, SEGMENTS
 from ...rewrite.proposal import SHIM
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 from .namespace_as_value import is_renamed_whole
 
 __all__ = ["RULE"]
 
-_NAMESPACES = re.compile(r"(?:\.(?:contrib|keras|mixed_precision|train|tpu|experimental))+$")
+_NAMESPACES = re.compile(rf"(?:\.(?:{'|'.join(sorted(SEGMENTS))}))+$")
 """Modules of TensorFlow at the end of a path through a module of the project."""
 _CODES = {Why.STAR: "LS901", Why.CALL: "LS902", Why.RE_EXPORT: "LS903", Why.SEVERAL: "LS904"}
 _MESSAGES = {
@@ -141,7 +142,7 @@ def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
 
 def _exact_tests(program: Program) -> Iterator[Proposal]:
     for unclear in program.unclear:
-        is_class = unclear.why is Why.RE_EXPORT and unclear.name == "LossScaleOptimizer"
+        is_class = unclear.why is Why.RE_EXPORT and unclear.name == CLASS
         if is_class and compares_type(program, unclear.node):
             yield Proposal.report(unclear.node, "LS903", unclear.name, _EXACT)
 

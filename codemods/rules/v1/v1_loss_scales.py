@@ -23,6 +23,7 @@ import libcst as cst
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
+from ...resolve.vocabulary import REWRITE
 from ...rewrite.arguments import matched
 from ...rewrite.proposal import V1
 from ..keras._constructors import plans
@@ -37,7 +38,6 @@ _CODES = {
     "LS204": "tf.train.experimental.MixedPrecisionLossScaleOptimizer",
     "LS205": "enable_ and disable_mixed_precision_graph_rewrite",
 }
-_ENABLE = "enable_mixed_precision_graph_rewrite"
 _MESSAGE = "the same, in TensorFlow 2.4 and later"
 _INLINED = "becomes arguments of the Keras optimizer"
 _HARMLESS = (Mention.IMPORT, Mention.ALIAS)
@@ -49,7 +49,7 @@ _PASSED = f"{_KERAS}, and what calls this function cannot be seen"
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The shim's graph rewrite takes every optimizer; TensorFlow's does not."""
     for reference in program.references_to("LS205"):
-        why = _why_shim(program, reference) if reference.legacy.name == _ENABLE else ""
+        why = _why_shim(program, reference) if reference.legacy.name == REWRITE else ""
         if why:
             yield Obstacle.at(reference, why)
 
