@@ -5,7 +5,7 @@ nothing, and each line of code that still uses a legacy symbol is in the report.
 tests/codemods/README.md; exits with status 1 if a check fails.
 """
 
-import io
+import ast
 import json
 import os
 import re
@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import tokenize
 import warnings
 from typing import Iterator, List, Tuple
 
 from command_line import PROGRAM
+from execution.leftovers import bindings_of, path_of
 
 TARGETS = (["--to", "shim"], ["--keras", "2"], ["--keras", "3"], ["--keras", "auto"])
 LEGACY = {
@@ -32,6 +32,8 @@ LEGACY = {
     "MixedPrecisionLossScaleOptimizer",
     "enable_mixed_precision_graph_rewrite",
 }
+CURRENT = re.compile(r"tf_lossscale\b|tensorflow\.compat\.v1\b")
+"""The beginning of paths that every TensorFlow has."""
 COUNTS = ("files", "changed", "safe", "unsafe", "manual", "failed")
 
 
@@ -93,21 +95,32 @@ def problems(folder: str, target: List[str], report: dict) -> Iterator[str]:
 
 
 def legacy_lines(source: bytes) -> Iterator[int]:
-    """Lines of code, not of prose, that name a legacy symbol past the shim and compat.v1."""
+    """Lines of code that name a legacy symbol past the shim, compat.v1 and the file's own names.
+
+    What a name means is looked up in the file's imports, which can be far from its uses, as in
+    Cerebras/modelzoo.
+    """
     if not any(name.encode() in source for name in LEGACY):
         return
-    lines = source.decode("utf-8", "replace").splitlines()
-    kept = re.compile(r"tfls|tf_lossscale|compat\.v1|tf1\.|^\s*(class|def) ")
-    if "import tensorflow.compat.v1 as tf" in "\n".join(lines):
-        return  # every `tf.` is compat.v1 there
     try:
-        for token in tokenize.tokenize(io.BytesIO(source).readline):
-            if token.type == tokenize.NAME and token.string in LEGACY:
-                number = token.start[0]
-                if not kept.search(lines[number - 1]):
-                    yield number
-    except (tokenize.TokenError, SyntaxError):
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
         return
+    bound = bindings_of(tree)
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            paths = [f"{node.module}.{name}" for name in names if name in LEGACY]
+        elif isinstance(node, ast.Attribute) and node.attr in LEGACY:
+            paths = [path_of(node, bound) or ""]
+        elif isinstance(node, ast.Name) and node.id in LEGACY - own:
+            paths = [bound.get(node.id, "")]
+        else:
+            continue
+        if any(not CURRENT.match(path) for path in paths):
+            yield node.lineno
 
 
 if __name__ == "__main__":

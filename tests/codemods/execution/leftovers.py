@@ -16,18 +16,24 @@ LEGACY = re.compile(
 def leftovers(source: str) -> list[str]:
     """Dotted legacy paths that the program imports or reads, resolved through its own bindings."""
     tree = ast.parse(source)
-    bound = imported(tree)
+    bound = bindings_of(tree)
     found = []
-    for _ in range(2):  # an alias of an alias
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                path = path_of(node.value, bound)
-                if path and path.startswith("tensorflow"):
-                    bound[node.targets[0].id] = path
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             found.append(path_of(node, bound) or "")
     return sorted({path for path in [*bound.values(), *found] if LEGACY.fullmatch(path)})
+
+
+def bindings_of(tree: ast.AST) -> dict[str, str]:
+    """The names that imports bind, and assignments to what they lead to, with their paths."""
+    bound = imported(tree)
+    for _ in range(2):  # an alias of an alias
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                path = path_of(node.value, bound)
+                if path and path.startswith(("tensorflow", "tf_lossscale")):
+                    bound[node.targets[0].id] = path
+    return bound
 
 
 def imported(tree: ast.AST) -> dict[str, str]:

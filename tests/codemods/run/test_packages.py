@@ -11,7 +11,7 @@ import os
 import re
 
 import pytest
-from execution.leftovers import LEGACY, imported, path_of
+from execution.leftovers import LEGACY, bindings_of, path_of
 from programs.packages import package
 
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
@@ -38,12 +38,7 @@ EXPECTED = re.compile(r"# expect (LS\d+)")
 def names_of(source):
     """The dotted paths that a source names, each with its line."""
     tree = ast.parse(source)
-    bound = imported(tree)
-    for _ in range(2):  # `mp = tf.keras.mixed_precision.experimental`
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                path = path_of(node.value, bound)
-                bound.update({node.targets[0].id: path} if path else {})
+    bound = bindings_of(tree)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Attribute, ast.Name)):
             yield path_of(node, bound) or "", node.lineno
