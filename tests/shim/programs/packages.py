@@ -5,7 +5,8 @@ A package is made of fragments by a seed, so a failure is repeated by its number
     PYTHONPATH=tests/shim python -m programs.packages 17
 
 prints package 17. `main.py` loads the other files, directly or through each other, and prints what
-they compute. The files register what they define in `shared.py`, which has no legacy name.
+they compute. The files register what they define in a module called `shared`, which has no
+legacy name.
 
 A comment `# expect CODE` marks a line at which, or right below which, the command must report that.
 """
