@@ -97,7 +97,8 @@ def _is_made(program: Program, source: cst.CSTNode) -> bool:
     if isinstance(made_by, cst.Attribute) and made_by.attr.value == "from_config":
         made_by = made_by.value
     outer = _outer_classes(program, made_by)
-    return any(is_loss_scale_class(program, one) for one in outer) or _is_rewrite(program, source)
+    is_of_class = any(is_loss_scale_class(program, outer_class) for outer_class in outer)
+    return is_of_class or _is_rewrite(program, source)
 
 
 def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
@@ -110,8 +111,8 @@ def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
 def inherits(program: Program, owner: Optional[cst.ClassDef]) -> bool:
     """Whether a class of the program inherits from a Keras loss-scale optimizer."""
     bases = [base.value for base in owner.bases] if owner is not None else []
-    outer = [one for base in bases for one in _outer_classes(program, base)]
-    return any(is_loss_scale_class(program, one) for one in outer)
+    outer = [outer_class for base in bases for outer_class in _outer_classes(program, base)]
+    return any(is_loss_scale_class(program, outer_class) for outer_class in outer)
 
 
 def _outer_classes(
@@ -122,7 +123,9 @@ def _outer_classes(
     if own is None:
         return [node]
     bases = [base.value for base in own.bases] if depth else []
-    return [one for base in bases for one in _outer_classes(program, base, depth - 1)]
+    return [
+        outer_class for base in bases for outer_class in _outer_classes(program, base, depth - 1)
+    ]
 
 
 def may_inherit(program: Program, owner: Optional[cst.ClassDef]) -> bool:
@@ -162,7 +165,7 @@ def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
         return True
     if class_named(program, source.func) is not None:
         return False
-    paths = [one for one in program.paths_of(source.func) if not one.endswith(_FROM_CONFIG)]
+    paths = [path for path in program.paths_of(source.func) if not path.endswith(_FROM_CONFIG)]
     if any(path.partition(".")[0] in LOOK_ALIKES - {"tf_lossscale"} for path in paths):
         return any(path.endswith(".DistributedOptimizer") for path in paths)  # wraps any optimizer
     return not any(root_of(path) is not None or is_of_shim(path) for path in paths)
@@ -205,14 +208,16 @@ def sets_policy(program: Program) -> bool:
 
 def names_final_class(program: Program) -> bool:
     """Whether the program names the final class, of TensorFlow or of the shim."""
-    legacy = [one.legacy for one in [*program.references, *program.mixed]]
-    is_named = any(one.is_keras_optimizer and not one.is_experimental_optimizer for one in legacy)
+    legacy = [place.legacy for place in [*program.references, *program.mixed]]
+    is_named = any(
+        symbol.is_keras_optimizer and not symbol.is_experimental_optimizer for symbol in legacy
+    )
     return is_named or names_final_class_of_shim(program)
 
 
 def names_final_class_of_shim(program: Program) -> bool:
     """Whether the program names the shim's final class."""
-    imported = any(one.path == _SHIMS_FINAL for one in program.imports())
+    imported = any(imported.path == _SHIMS_FINAL for imported in program.imports())
     return imported or any(name == CLASS for _, name in program.migrated)
 
 
@@ -230,14 +235,14 @@ def kind_of_optimizer(program: Program, node: cst.CSTNode) -> Kind:
 
     In `opt = enable_mixed_precision_graph_rewrite(opt)`, the call itself is no source of its own.
     """
-    sources = [one for one in sources_of(program, node) if not _is_rewrite(program, one)]
+    sources = [source for source in sources_of(program, node) if not _is_rewrite(program, source)]
     return _only(kind_of_source(program, source) for source in sources)
 
 
 def kind_of_source(program: Program, source: cst.CSTNode) -> Kind:
     """The kind of the optimizer that a call makes; unknown for everything else."""
     outer = _outer_classes(program, source.func) if isinstance(source, cst.Call) else []
-    found = {_only(map(_kind_of_path, program.paths_of(one))) for one in outer}
+    found = {_only(map(_kind_of_path, program.paths_of(outer_class))) for outer_class in outer}
     return _only(found - {Kind.UNKNOWN})
 
 

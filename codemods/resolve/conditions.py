@@ -235,7 +235,7 @@ def _direct_of_key(program: Program, key: _Key) -> _Direct:
         names |= direct.names
         keys |= direct.keys
     if isinstance(scope, Scope):
-        imports = (one.path for one in scope.bindings[name] if one.kind == "import")
+        imports = (binding.path for binding in scope.bindings[name] if binding.kind == "import")
         names.update(path for path in imports if not _is_known(path))
     return _Direct(False, frozenset(names), frozenset(keys))
 
@@ -257,8 +257,8 @@ def _values(program: Program, scope: object, name: str) -> Iterator[_Bound]:
     if isinstance(scope, Scope):
         bindings = scope.bindings.get(name, [])
     else:
-        classes = [one for one in program.scopes.all if one.kind == "class"]
-        bindings = [one for owner in classes for one in owner.bindings.get(name, ())]
+        classes = [owner for owner in program.scopes.all if owner.kind == "class"]
+        bindings = [binding for owner in classes for binding in owner.bindings.get(name, ())]
         for store in filter(program.is_stored, program.attributes(name)):
             for value in _assigned(program, store):
                 yield store, value
@@ -300,10 +300,15 @@ def _conditions_around(
 def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -> bool:
     """Whether a `try` imports a part of TensorFlow, or reads one, if that counts."""
     imported = [binding for binding in program.imports() if _is_known(binding.path)]
-    parts = {one.node for one in imported if program.code(one.node).split()[0] != "tensorflow"}
+    parts = {
+        place.node for place in imported if program.code(place.node).split()[0] != "tensorflow"
+    }
     nodes = list(walk(statement.body))
-    types = [program.code(one.type) for one in statement.handlers if one.type is not None]
-    if not any("AttributeError" in one for one in types):  # calls fail for other reasons, too
+    types = [
+        program.code(handler.type) for handler in statement.handlers if handler.type is not None
+    ]
+    # Calls fail for other reasons, too.
+    if not any("AttributeError" in type_of_handler for type_of_handler in types):
         reads = reads and not any(isinstance(node, cst.Call) for node in nodes)
     return any(
         node in parts or (reads and any(map(_is_known, program.paths_of(node)))) for node in nodes
@@ -332,7 +337,11 @@ def _texts(program: Program, argument: cst.Arg) -> list[str]:
 
 def _names_distribution(program: Program, call: cst.Call) -> bool:
     """Whether the first argument is the name of TensorFlow's distribution."""
-    return any(_DISTRIBUTION.match(text) for one in call.args[:1] for text in _texts(program, one))
+    return any(
+        _DISTRIBUTION.match(text)
+        for argument in call.args[:1]
+        for text in _texts(program, argument)
+    )
 
 
 def _tests_private_class(program: Program, call: cst.Call) -> bool:

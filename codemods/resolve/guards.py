@@ -130,11 +130,15 @@ def obstacles_of_guards(program: Program) -> Iterator[tuple[_Guarded, frozenset[
 
 def _through_others(program: Program) -> list[Unclear]:
     """The places that may be legacy symbols of other files, and what reads their imports."""
-    found = [one for one in program.unclear if one.why is Why.RE_EXPORT or one.origin]
+    found = [
+        unclear for unclear in program.unclear if unclear.why is Why.RE_EXPORT or unclear.origin
+    ]
     found += program.common
-    imports = [one for one in found if isinstance(one.node, cst.ImportAlias)]
+    imports = [unclear for unclear in found if isinstance(unclear.node, cst.ImportAlias)]
     reads = [
-        one._replace(node=read) for one in imports for read in reads_of_value(program, one.node)
+        imported._replace(node=read)
+        for imported in imports
+        for read in reads_of_value(program, imported.node)
     ]
     return found + reads
 
@@ -156,17 +160,25 @@ def _branches(
     found: dict[cst.CSTNode, Branch] = {}
     places: list[_Guarded] = [place for place in program.places() if moves(place)]
     places += [place for place in _through_others(program) if place.path in moved]
-    for place in sorted(places, key=lambda one: program.order[one.node]):
-        for guard in guards.of(place):
-            has_final = _scale_elsewhere(program, guard, place)
-            if guard.kind is not BranchKind.USED or not has_final:
-                raises = any(map(_raises, guard.others))
-                if raises and not guard.is_never_taken and guard.kind is BranchKind.TESTED:
-                    break  # an error is not silent
-                known = found.get(guard.node, guard._replace(has_final=has_final, raises=raises))
-                found[guard.node] = known._replace(places=(*known.places, place))
-                break
+    for place in sorted(places, key=lambda place: program.order[place.node]):
+        branch = _innermost(program, guards, place)
+        if branch is not None:
+            known = found.get(branch.node, branch)
+            found[branch.node] = known._replace(places=(*known.places, place))
     return list(found.values())
+
+
+def _innermost(program: Program, guards: _Guards, place: _Guarded) -> Optional[Branch]:
+    """The innermost branch around a place; None if it has none, or is an error if not taken."""
+    for guard in guards.of(place):
+        has_final = _scale_elsewhere(program, guard, place)
+        if guard.kind is BranchKind.USED and has_final:
+            continue
+        raises = any(map(_raises, guard.others))
+        if raises and not guard.is_never_taken and guard.kind is BranchKind.TESTED:
+            return None  # an error is not silent
+        return guard._replace(has_final=has_final, raises=raises)
+    return None
 
 
 class _Guards:
@@ -206,7 +218,7 @@ class _Guards:
         """The guards around the uses of the functions, classes and tables that contain a place."""
         program = self._program
         pending = [place.node]
-        seen = {one.root or one.node for one in program.places()}
+        seen = {place.root or place.node for place in program.places()}
         for uses in itertools.chain.from_iterable(_uses(program, node) for node in pending):
             new = [use for use in uses if use not in seen]
             seen.update(new)
@@ -236,7 +248,9 @@ class _Guards:
             taken = self._is_taken(above, below, part)
             if taken is not None and taken:
                 return
-            others = [one for one in children(above) if one is not below and one not in deciding]
+            others = [
+                child for child in children(above) if child is not below and child not in deciding
+            ]
             if isinstance(above, cst.BooleanOperation):  # of `old and legacy or current`
                 up = program.parents[above]
                 others = [above.left, *([up.right] if isinstance(up, type(above)) else [])]
@@ -296,9 +310,9 @@ class _Guards:
         """The guard that a `try` around an import or the read of a module is."""
         program = self._program
         handlers = [
-            one
-            for one in statement.handlers
-            if one.type is None or any(name in program.code(one.type) for name in _MISSING)
+            handler
+            for handler in statement.handlers
+            if handler.type is None or any(name in program.code(handler.type) for name in _MISSING)
         ]
         if below is statement.body and handlers:
             if _have_final(program, handlers, place) or _is_import(program, place, statement.body):
@@ -391,14 +405,18 @@ def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
     found = getattr(node, _DECIDING.get(type(node), ""), None)
     if not isinstance(found, Sequence):
         return [found] if found is not None else ()
-    return [one for one in found if "skip" not in program.code(one)]  # a test for some versions
+    return [test for test in found if "skip" not in program.code(test)]  # a test for some versions
 
 
 def _uses(program: Program, node: cst.CSTNode) -> list[list[cst.CSTNode]]:
     """The reads of the functions and classes around a node, and of the tables that hold it."""
     above = list(program.ancestors(node))
     holders = itertools.takewhile(_is_holder, above)
-    definitions = (one for one in above if isinstance(one, (cst.FunctionDef, cst.ClassDef)))
+    definitions = (
+        definition
+        for definition in above
+        if isinstance(definition, (cst.FunctionDef, cst.ClassDef))
+    )
     values = (node, *holders, *definitions)
     return [reads_of_value(program, value) for value in values]
 
@@ -411,13 +429,17 @@ def _is_holder(node: cst.CSTNode) -> bool:
 def _is_import(program: Program, place: _Guarded, body: cst.CSTNode) -> bool:
     """Whether the place imports or reads a symbol or module directly in the body of a `try`."""
     between = itertools.takewhile(lambda one: one is not body, program.ancestors(place.node))
-    return not any(isinstance(one, _RUNNING) for one in between)
+    return not any(isinstance(node, _RUNNING) for node in between)
 
 
 def _exits_in(program: Program, block: cst.CSTNode) -> list[cst.If]:
     """The statements of a block such as `if version: return`."""
-    ifs = [one for one in children(block) if isinstance(one, cst.If) and one.orelse is None]
-    return [one for one in ifs if _exits(one.body)]
+    ifs = [
+        statement
+        for statement in children(block)
+        if isinstance(statement, cst.If) and statement.orelse is None
+    ]
+    return [test for test in ifs if _exits(test.body)]
 
 
 def _following(program: Program, statement: cst.CSTNode) -> list[cst.CSTNode]:
@@ -503,14 +525,14 @@ def _have_final(program: Program, parts: Collection[cst.CSTNode], place: _Guarde
 def _around_finals(program: Program, is_on_shim: bool) -> set[cst.CSTNode]:
     """What uses the current API, or the shim if a place is not on it, and what is around these."""
     finals = [
-        one.node
-        for one in program.places()
-        if (not is_on_shim if _is_on_shim(one) else is_final(one))
+        place.node
+        for place in program.places()
+        if (not is_on_shim if _is_on_shim(place) else is_final(place))
     ]
     finals += [migrated for migrated, _ in program.migrated]
-    finals += [one.node for one in program.imports() if _is_final_import(one.path)]
+    finals += [imported.node for imported in program.imports() if _is_final_import(imported.path)]
     finals += [use for node in tuple(finals) for uses in _uses(program, node) for use in uses]
-    return {above for one in finals for above in (one, *program.ancestors(one))}
+    return {above for final in finals for above in (final, *program.ancestors(final))}
 
 
 def _is_on_shim(place: _Guarded) -> bool:

@@ -113,7 +113,7 @@ def _compiles_wrapped(program: Program) -> bool:
             name = argument.keyword.value if argument.keyword is not None else ""
             if name == _COMPILED or (not index and not name and not argument.star):
                 given.append(argument.value)
-    return bool(given) and all(is_loss_scale_optimizer(program, one) for one in given)
+    return bool(given) and all(is_loss_scale_optimizer(program, owner) for owner in given)
 
 
 def is_compiled(program: Program, node: cst.CSTNode) -> bool:
@@ -125,10 +125,10 @@ def _is_of_model(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` is `model.optimizer`, and nothing here assigns an optimizer to it."""
     if not isinstance(node, cst.Attribute) or node.attr.value != _COMPILED:
         return False
-    owners = [one for one in sources_of(program, node.value) if isinstance(one, cst.Call)]
-    if owners and all(_CHECKPOINT in program.code(one.func) for one in owners):
+    owners = [source for source in sources_of(program, node.value) if isinstance(source, cst.Call)]
+    if owners and all(_CHECKPOINT in program.code(call.func) for call in owners):
         return False  # as in TensorSpeech/TensorFlowTTS
-    return not any(program.is_stored(one) for one in program.attributes(_COMPILED))
+    return not any(program.is_stored(attribute) for attribute in program.attributes(_COMPILED))
 
 
 def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:

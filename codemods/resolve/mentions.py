@@ -88,7 +88,7 @@ def compares_type(program: Program, node: cst.CSTNode) -> bool:
     _, parent = program.outside(node, (*DISPLAYS, cst.ComparisonTarget))
     if not isinstance(parent, cst.Comparison):
         return False
-    sides = [parent.left, *(one.comparator for one in parent.comparisons)]
+    sides = [parent.left, *(comparison.comparator for comparison in parent.comparisons)]
     texts = [program.code(side) for side in sides]
     return any(text.startswith("type(") or text.endswith(".__class__") for text in texts)
 
@@ -108,8 +108,10 @@ def _is_alias(program: Program, reference: Reference) -> bool:
     """Whether the place binds plain names, outside of a class body, to the symbol."""
     parent = program.parents.get(reference.node)
     if isinstance(parent, cst.Assign):
-        targets = [one.target for one in parent.targets]
-        return reference.scope.kind != "class" and all(isinstance(one, cst.Name) for one in targets)
+        targets = [bound.target for bound in parent.targets]
+        return reference.scope.kind != "class" and all(
+            isinstance(target, cst.Name) for target in targets
+        )
     return isinstance(parent, cst.NamedExpr) and parent.value is reference.node
 
 
@@ -118,13 +120,13 @@ def names_bound(program: Program, place: Place) -> list[str]:
     if place.root is not None:
         return names_assigned(program, place.node)
     found = place.scope.bindings.items()
-    return [name for name, bound in found if any(one.node is place.node for one in bound)]
+    return [name for name, bound in found if any(binding.node is place.node for binding in bound)]
 
 
 def names_assigned(program: Program, node: cst.CSTNode) -> list[str]:
     """The names that an assignment binds to an expression, or to a tuple with it."""
     _, parent = program.outside(node, DISPLAYS)
-    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
+    targets = [bound.target for bound in parent.targets] if isinstance(parent, cst.Assign) else []
     return [target.value for target in targets if isinstance(target, cst.Name)]
 
 

@@ -267,7 +267,7 @@ class Places:
         reference = Reference(node, scope, found[-1], name)
         if is_mixed:
             self.mixed.append(reference)
-        elif not others and len({(one.name, one.family) for one in found}) == 1:
+        elif not others and len({(legacy.name, legacy.family) for legacy in found}) == 1:
             self._add(reference)
         else:
             self._several(node, scope, found[0].name, meanings, tuple(found))
@@ -301,17 +301,30 @@ class Places:
         if _foreign(self._origins.of_name(root.value, scope)):
             return
         meanings = self._origins.of_expression(node, scope)
-        paths = sorted(filter(is_path, meanings))
-        if name not in DISTINCTIVE and not is_below_module:
-            if name in COMMON and paths and root_of(paths[0]) is None:
-                module = paths[0].rpartition(".")[0]
-                self.common.append(_unclear_as(node, scope, Why.RE_EXPORT, module))
-            return
-        if paths and root_of(paths[0]) is None:
-            self._unclear(node, scope, Why.RE_EXPORT, paths[0].rpartition(".")[0])
-        elif paths:
-            return
-        elif STAR in meanings:
+        path = min(filter(is_path, meanings), default="")
+        is_likely = name in DISTINCTIVE or is_below_module
+        if path and root_of(path) is None:
+            self._of_project(node, scope, path.rpartition(".")[0], is_likely)
+        elif is_likely and not path:
+            self._without_path(node, scope, meanings, through, is_final)
+
+    def _of_project(self, node: cst.Attribute, scope: Scope, module: str, is_likely: bool) -> None:
+        """Adds an attribute of another file, which may have imported it from TensorFlow."""
+        if is_likely:
+            self._unclear(node, scope, Why.RE_EXPORT, module)
+        elif node.attr.value in COMMON:
+            self.common.append(_unclear_as(node, scope, Why.RE_EXPORT, module))
+
+    def _without_path(
+        self,
+        node: cst.Attribute,
+        scope: Scope,
+        meanings: frozenset[str],
+        through: str,
+        is_final: bool,
+    ) -> None:
+        """Adds an attribute of what comes through a star import, a call or a parameter."""
+        if STAR in meanings:
             self._unclear(node, scope, Why.STAR, _stars_of_others(scope), is_final)
         elif CALL in meanings or PARAMETER in meanings:
             origin = self._origin_of_returned(node, scope)

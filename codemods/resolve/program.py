@@ -89,7 +89,7 @@ class Program:
 
     def references_to(self, *codes: str) -> list[Reference]:
         """Every reference that the rule with these codes migrates."""
-        return [one for one in self.references if one.legacy.rule in codes]
+        return [reference for reference in self.references if reference.legacy.rule in codes]
 
     def call_of(self, node: cst.CSTNode) -> Optional[cst.Call]:
         """The call of `node`; None if it is not called."""

@@ -356,7 +356,7 @@ class _Evaluation:
         if not isinstance(group, (cst.Tuple, cst.List)) or not isinstance(assign, cst.Assign):
             raise _Unknown
         values = self.of(assign.value)
-        starred = [isinstance(one, cst.StarredElement) for one in group.elements]
+        starred = [isinstance(element, cst.StarredElement) for element in group.elements]
         index = [element.value is target for element in group.elements].index(True)
         if any(starred[: index + 1]) or not isinstance(values, (list, tuple)):
             raise _Unknown
@@ -371,7 +371,9 @@ class _Evaluation:
             return value[self.of(part.value)]
         if not isinstance(part, cst.Slice) or part.step is not None:
             raise _Unknown
-        bounds = [self.of(one) if one is not None else None for one in (part.lower, part.upper)]
+        bounds = [
+            self.of(bound) if bound is not None else None for bound in (part.lower, part.upper)
+        ]
         return value[slice(*bounds)]
 
     def _call(self, node: cst.BaseExpression) -> _Value:
@@ -387,9 +389,9 @@ class _Evaluation:
             return self._method(function, node.func.value, node.args)
         if function == "map" and len(node.args) == 2:
             mapped = _FUNCTIONS[self._known(last_name(node.args[0].value))]
-            return [mapped(one) for one in self.of(node.args[1].value)]
+            return [mapped(element) for element in self.of(node.args[1].value)]
         if function in _FUNCTIONS and node.args:
-            return _FUNCTIONS[function](*(self.of(one.value) for one in node.args))
+            return _FUNCTIONS[function](*(self.of(argument.value) for argument in node.args))
         return self._returned(node)
 
     def _version_of_distribution(self, name: cst.BaseExpression) -> str:

@@ -180,7 +180,7 @@ class ScopeBuilder:
     def _stored(self, node: cst.CSTNode, scope: Scope) -> None:
         """A node that binds the names of one child, such as the target of a loop."""
         found = [getattr(node, field, None) for field in ("target", "name", "rest")]
-        target = next((one for one in found if isinstance(one, cst.CSTNode)), None)
+        target = next((node for node in found if isinstance(node, cst.CSTNode)), None)
         value = node.value if isinstance(node, (cst.AnnAssign, cst.NamedExpr)) else None
         owner = scope
         while isinstance(node, cst.NamedExpr) and owner.kind == "comprehension" and owner.parent:

@@ -89,7 +89,7 @@ def _parts(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The expressions that the value of `node` comes from; none if it is a source."""
     if isinstance(node, cst.Name):
         bindings = bindings_of(program, node)
-        return [one.node if one.value is None else one.value for one in bindings]
+        return [binding.node if binding.value is None else binding.value for binding in bindings]
     if isinstance(node, cst.IfExp):
         return [node.body, node.orelse]
     if isinstance(node, cst.BooleanOperation):
@@ -137,7 +137,10 @@ def _is_of_self(node: cst.Attribute) -> bool:
 
 def class_around(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
     """The class whose body contains a node."""
-    return next((one for one in program.ancestors(node) if isinstance(one, cst.ClassDef)), None)
+    return next(
+        (ancestor for ancestor in program.ancestors(node) if isinstance(ancestor, cst.ClassDef)),
+        None,
+    )
 
 
 def class_named(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:

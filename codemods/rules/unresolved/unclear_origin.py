@@ -21,7 +21,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -79,16 +79,9 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such name; one finding for a module or expression that several come through."""
-    found: dict[tuple[Why, str, object], list[Unclear]] = {}
-    left = [one for one in program.unclear if _is_left(program, one, options, decision)]
+    left = [place for place in program.unclear if _is_left(program, place, options, decision)]
     left += [common for common in program.common if common.path in decision.kept]
-    for unclear in left:
-        why, through = unclear.why, unclear.through
-        if why is Why.RE_EXPORT:
-            through = _NAMESPACES.sub("", through) or through
-        node = unclear.node if why in (Why.SEVERAL, Why.STAR) else None
-        found.setdefault((why, through, node), []).append(unclear)
-    for (why, through, _), places in found.items():
+    for (why, through, _), places in _reported_together(left).items():
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)
         made = Proposal.report(places[0].node, _CODES[why], places[0].name, message)
@@ -96,6 +89,20 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
             made = made._replace(through=tuple(dict.fromkeys(place.path for place in places)))
         yield made
     yield from _exact_tests(program)
+
+
+def _reported_together(
+    places: Iterable[Unclear],
+) -> dict[tuple[Why, str, object], list[Unclear]]:
+    """The places of each finding, by the reason and the module or expression they come through."""
+    found: dict[tuple[Why, str, object], list[Unclear]] = {}
+    for place in places:
+        why, through = place.why, place.through
+        if why is Why.RE_EXPORT:
+            through = _NAMESPACES.sub("", through) or through
+        node = place.node if why in (Why.SEVERAL, Why.STAR) else None
+        found.setdefault((why, through, node), []).append(place)
+    return found
 
 
 def _is_left(program: Program, unclear: Unclear, options: Options, decision: Decision) -> bool:
