@@ -1,7 +1,7 @@
 """Everything that this package replaces in classes and modules that are not its own.
 
 Keras has no public way to choose the class in which `Model.compile` wraps an optimizer, and
-TensorFlow has none to add a name to its namespaces. So two things are replaced:
+TensorFlow has none to add a name to its namespaces. This is replaced:
 
 * The method by which a Keras model takes its optimizer (`CompileHook`). Reason: under a policy of
   Keras 2, `compile` makes an optimizer with the methods of Keras 2, and with the loss scale of the
@@ -9,9 +9,18 @@ TensorFlow has none to add a name to its namespaces. So two things are replaced:
   (`serve`), or an installation whose loss-scale class replaces Keras's. `uninstall()` ends both.
 * Attributes of the modules of TensorFlow's and Keras's API (`Attributes`). Reason: `install()` puts
   removed names back under `tensorflow`. Scope: from `install()` to `uninstall()`.
+* `Graph._last_id` (`exclude_from_seeds`), in TensorFlow 1.15 to 2.2. Reason: it is the seed of
+  random operations, which the operations of a record or the monitor must not change. Scope: as long
+  as a graph exists that has such operations.
 
-Importing this package, class tests and steps change neither. Nothing here imports TensorFlow,
-because `install()` runs before TensorFlow is imported.
+Two modules replace methods through functions that end it: `watching.py` those of Sessions,
+functions and variables while a recording runs, `layers.py` the call of layers within
+`find_nonfinite_layer` and `keras_callback(explain=True)`. `_recorder/originals.py` replaces those
+of the recorded classes, from `recording.start` to `recording.stop`.
+
+Importing this package, class tests and steps change none of these: `test_install.py` compares the
+attributes before and after each. Nothing here imports TensorFlow, because `install()` runs before
+TensorFlow is imported.
 """
 
 import contextlib
@@ -291,6 +300,42 @@ def _compilers_of(package: str) -> Iterator[Any]:
         if name.split(".")[0] == package:
             with contextlib.suppress(ImportError):
                 yield importlib.import_module(name)
+
+
+_excluding: Set["weakref.ref[Any]"] = set()
+"""References to the graphs with operations that their seeds do not count."""
+_seed_property: List[Tuple[Any, Any, Any]] = []
+"""While there are such graphs: the class of graphs, its own property, and ours."""
+
+
+def exclude_from_seeds(cls: Any, graph: Any, count: Callable[[Any], int]) -> None:
+    """Lets random operations of a graph take their seeds from `count(graph)`.
+
+    TensorFlow takes them from the private property `Graph._last_id`, and uses it for nothing else.
+    For other graphs, `count` must return what that property does.
+
+    Args:
+      cls: `tf.compat.v1.Graph`.
+      graph: the graph.
+      count: returns the number of operations that the seeds count.
+    """
+    with _lock:
+        if not _seed_property:
+            _seed_property.append((cls, vars(cls)["_last_id"], property(count)))
+            cls._last_id = _seed_property[0][2]
+        _excluding.add(weakref.ref(graph, _end_of_graph))
+
+
+def _end_of_graph(reference: Any) -> None:
+    if sys.is_finalizing():
+        return
+    with _lock:
+        _excluding.discard(reference)
+        if _excluding or not _seed_property:
+            return
+        cls, original, ours = _seed_property.pop()
+        if vars(cls).get("_last_id") is ours:
+            cls._last_id = original
 
 
 _MISSING = object()

@@ -12,6 +12,7 @@ import numpy as np
 
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
+from tf_lossscale._versions.interventions import exclude_from_seeds
 from tf_lossscale._versions.releases import Since
 
 _counter = itertools.count(1)
@@ -87,9 +88,8 @@ def unnoticed(scope: str) -> Iterator[None]:
         yield
         return
     graphs = [] if has(Since.SEEDS_COUNT_RANDOM_OPERATIONS) else list(graphs_around())
-    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
-    if graphs and tf1.Graph._last_id.fget is not _counted:
-        tf1.Graph._last_id = property(_counted)
+    for graph in graphs:
+        exclude_from_seeds(tf1.Graph, graph, _counted)
     before = [_counted(graph) for graph in graphs]
     try:
         with tf1.name_scope(scope):

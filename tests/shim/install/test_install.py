@@ -180,7 +180,7 @@ def test_the_final_class_is_ours_where_it_is_first_named_after_training(installe
     }
 
 
-def test_only_an_installation_and_a_policy_of_ours_change_classes_and_modules():
+def test_only_an_installation_a_policy_of_ours_and_a_recording_change_classes_and_modules():
     found = run_program("install/programs/untouched.py")
     compilers = ("Trainer.compile", "Model._get_optimizer", "Model._set_optimizer")
     for use in ("installed kept", "installed", "policies"):
@@ -190,7 +190,10 @@ def test_only_an_installation_and_a_policy_of_ours_change_classes_and_modules():
     assert [change for change in found["policies"] if change.startswith("module ")] == []
     assert found["policies"] != []
     assert found["installed kept"] != []
+    assert found["recording"] != []
     for use in ("import", "isinstance", "steps", "uninstalled False", "uninstalled True"):
+        assert found[use] == [], use
+    for use in ("watched", "recorded"):
         assert found[use] == [], use
     for use in ("policies ended", "policies uninstalled"):
         assert found[use] == [], use

@@ -10,7 +10,9 @@ import gc
 import importlib
 import inspect
 import json
+import os
 import sys
+import tempfile
 import threading
 from types import ModuleType
 
@@ -26,9 +28,10 @@ ROOTS = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
 WORDS = ("mixed_precision", "loss_scale", "polic", "engine", "trainer", "optimizer", "experimental")
 STATE = (
     *("_global_policy", "_logged_compatibility_check"),
+    *("non_mixed_precision_session_created", "_non_mixed_precision_session_created"),
     "using_default_mixed_precision_policy",
 )
-"""What Keras 2 itself sets when a program sets a policy."""
+"""What Keras 2 itself sets when a program sets a policy, and TensorFlow when it makes a Session."""
 
 
 def modules():
@@ -72,6 +75,7 @@ def snapshot():
     # The values themselves are kept, so that no other object gets the `id` of one.
     owners = {f"module {name}": module for name, module in modules().items()}
     owners.update({f"class {name}": cls for name, cls in classes().items()})
+    owners.update({f"class {cls.__name__}": cls for cls in (tf.Graph, *tf1.Session.__mro__[:-1])})
     return {name: dict(vars(owner)) for name, owner in owners.items()}
 
 
@@ -138,6 +142,28 @@ def take_steps():
         v1.minimize(loss, var_list=[variable])
 
 
+def watch():
+    """Trains within functions and graphs whose steps the monitor watches."""
+    ours = tf_lossscale.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
+    with tf.Graph().as_default(), tf1.Session() as session:
+        variable = tf1.get_variable("v", initializer=1.0, use_resource=True)
+        optimizer = ours(tf1.train.GradientDescentOptimizer(0.5), "dynamic")
+        tf_lossscale.monitoring.find_nonfinite([(variable * 1.0, variable)])
+        step = optimizer.minimize(variable * 2.0, var_list=[variable])
+        session.run(tf1.global_variables_initializer())
+        session.run([step, tf.random.uniform([])])
+
+
+def record(during):
+    """Records steps of all kinds; `during` is called before the recording ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        tf_lossscale.recording.start(os.path.join(folder, "record.jsonl"))
+        take_steps()
+        fit(network())
+        during()
+        tf_lossscale.recording.stop()
+
+
 def network():
     inputs = tf.keras.layers.Input((1,))
     return tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))
@@ -170,8 +196,8 @@ def use_policies():
     return model
 
 
-def end_of_policies(before):
-    """Compares when the last policy of ours is gone, with the models that have it."""
+def without_graphs(before):
+    """Compares when models and graphs are gone: with policies, and operations not counted."""
     tf.keras.backend.clear_session()  # up to TensorFlow 2.3 a global graph keeps the models
     gc.collect()
     return differences(before)
@@ -188,6 +214,10 @@ def main():
     found["isinstance"] = differences(before)
     take_steps()
     found["steps"] = differences(before)
+    watch()
+    found["watched"] = without_graphs(before)
+    record(lambda: found.update(recording=differences(before)))
+    found["recorded"] = without_graphs(before)
     for replace in (False, True):
         tf_lossscale.install(replace=replace)
         fit(network())
@@ -200,7 +230,7 @@ def main():
     thread.start()
     thread.join()
     del model, thread
-    found["policies ended"] = end_of_policies(before)
+    found["policies ended"] = without_graphs(before)
     kept = use_policies()
     tf_lossscale.uninstall()
     found["policies uninstalled"] = differences(before)
