@@ -16,7 +16,7 @@ def averages(optimizer, gradients):
     for gradient in gradients:
         optimizer.apply_gradients([(tf.constant(gradient), weight)])
         inner = getattr(optimizer, "inner_optimizer", optimizer)
-        found += [float(each) for each in inner.variables if "average" in each.name]
+        found += [float(variable) for variable in inner.variables if "average" in variable.name]
     return found
 
 

@@ -148,27 +148,27 @@ def _run(options: argparse.Namespace) -> int:
     if len(new.optimizers) != len(old.optimizers):
         raise RecordError(_other_number(old, new, "new"))
     found = _compare(records, options.loss_tolerance)
-    titles = [f"Optimizer {i} ({each.cls})" for i, each in enumerate(old.optimizers)]
+    titles = [f"Optimizer {i} ({optimizer.cls})" for i, optimizer in enumerate(old.optimizers)]
     ordered = sorted(enumerate(found), key=lambda pair: _rank(pair[1]))
     first_line = _first_line(records, found, titles, ordered[0][0])
     if options.json:
         values = json.dumps(_as_json(records, found), indent=1, allow_nan=False)
         write(options.json, values + "\n", records.paths)
     if options.html:
-        charts = [(titles[number], each) for number, each in ordered]
+        charts = [(titles[number], comparison) for number, comparison in ordered]
         content = page(charts, old.path, new.path, first_line)
         write(options.html, content, records.paths)
     print(first_line)
     for note in records.notes:
         print(shortened(f"note: {note}"))
-    for number, each in ordered:
+    for number, comparison in ordered:
         if len(found) > 1:
-            print(f"\n{titles[number]}:\n{rendering.sentence(each)}")
-        advice = rendering.advice(each)
+            print(f"\n{titles[number]}:\n{rendering.sentence(comparison)}")
+        advice = rendering.advice(comparison)
         if advice:
             print(f"next: {advice}")
-        print(_text(each))
-    return max(each.verdict.status for each in found)
+        print(_text(comparison))
+    return max(comparison.verdict.status for comparison in found)
 
 
 def _compare(records: _Records, loss_tolerance: float) -> List[Comparison]:
@@ -205,11 +205,15 @@ def _first_line(records: _Records, found: List[Comparison], titles: List[str], f
 
 
 def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
-    names = [each.verdict.value[0] for each in found]
+    names = [comparison.verdict.value[0] for comparison in found]
     counts = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     text = f"{len(found)} optimizers: {counts}."
     if found[first].verdict is Verdict.DIFFERENT and found[first].step is not None:
-        names = [title for title, each in zip(titles, found) if _rank(each) == _rank(found[first])]
+        names = [
+            title
+            for title, comparison in zip(titles, found)
+            if _rank(comparison) == _rank(found[first])
+        ]
         verb = "differs" if len(names) == 1 else "differ"
         text += f" {' and '.join(names)} {verb} first, at step {found[first].step}."
     return text
@@ -228,15 +232,15 @@ def _as_json(records: _Records, found: List[Comparison]) -> Dict[str, Any]:
         "optimizers": [
             {
                 "optimizer": number,
-                "verdict": each.verdict.value[0],
-                "sentence": rendering.sentence(each),
-                "next": rendering.advice(each) or None,
-                "judgements": [rendering.as_json(judgement) for judgement in each.judgements],
-                "evidence": rendering.evidence(each),
-                "step": each.step,
-                "table": rendering.table(each),
+                "verdict": comparison.verdict.value[0],
+                "sentence": rendering.sentence(comparison),
+                "next": rendering.advice(comparison) or None,
+                "judgements": [rendering.as_json(judgement) for judgement in comparison.judgements],
+                "evidence": rendering.evidence(comparison),
+                "step": comparison.step,
+                "table": rendering.table(comparison),
             }
-            for number, each in enumerate(found)
+            for number, comparison in enumerate(found)
         ],
     }
 

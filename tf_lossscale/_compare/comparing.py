@@ -89,8 +89,8 @@ def _judged(runs: Runs) -> Iterator[Judgement]:
         yield from [*found, *incomplete]
         return
     measured = list(judge_envelope(runs))
-    different = [each for each in measured if each.verdict is Verdict.DIFFERENT]
-    rest = [each for each in measured if each.verdict is not Verdict.DIFFERENT]
+    different = [quantity for quantity in measured if quantity.verdict is Verdict.DIFFERENT]
+    rest = [quantity for quantity in measured if quantity.verdict is not Verdict.DIFFERENT]
     yield from [*different, *incomplete, *rest]
 
 

@@ -66,7 +66,7 @@ def judge_variables(runs: Runs) -> Iterator[Judgement]:
     bound = first_norm(dtype_of(runs)).value
     for index, errors in enumerate(zip(*_of_variables(runs))):
         error, *again = errors
-        measured = [FIRST.value * each for each in again if each is not None]
+        measured = [FIRST.value * distance for distance in again if distance is not None]
         if (error or 0.0) > max([bound, *measured]):
             evidence = {"old": old[index], "new": new[index], "name": runs.new.names[index]}
             evidence = {**evidence, "index": index, "error": error}

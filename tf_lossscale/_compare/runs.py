@@ -156,10 +156,14 @@ class Runs:
 
     def around(self, step: int) -> List[List[str]]:
         """Returns a table of the steps around one."""
-        place = next((i for i, each in enumerate(self.steps) if each >= step), len(self.steps) - 1)
+        place = next(
+            (i for i, recorded in enumerate(self.steps) if recorded >= step), len(self.steps) - 1
+        )
         first, end = max(0, place - _AROUND), min(len(self.steps), place + _AROUND + 1)
         heads = ["step"]
-        columns = [[f"{'> ' if each == step else ''}{each}" for each in self.steps[first:end]]]
+        columns = [
+            [f"{'> ' if recorded == step else ''}{recorded}" for recorded in self.steps[first:end]]
+        ]
         for head, name in _SHOWN:
             for which, run in self.both:
                 heads.append(f"{head} {which}")

@@ -136,7 +136,9 @@ def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List
     rules = {one.rule, other.rule}
     # The class of Keras 3 has no minimum.
     left_out = {"rule", "minimum_scale"} if "keras3" in rules else {"rule"}
-    names = [each.name for each in dataclasses.fields(ScaleParameters) if each.name not in left_out]
+    names = [
+        field.name for field in dataclasses.fields(ScaleParameters) if field.name not in left_out
+    ]
     for name in ["initial_scale"] if rules & {"fixed", "unknown"} else names:
         mine, theirs = getattr(one, name), getattr(other, name)
         if None not in (mine, theirs) and not same_scale(mine, theirs):

@@ -332,17 +332,18 @@ class Losses:
         noted = self._noted.get(self._graph(), {})
         replicas = replica_count()
         threads = [thread_of_step()] if replicas == 1 else list(noted)
-        losses = [noted.pop(each, []) for each in threads]
-        if len(losses) != replicas or any(len(each) != 1 for each in losses):
+        losses = [noted.pop(thread, []) for thread in threads]
+        is_one_each = all(len(of_thread) == 1 for of_thread in losses)
+        if len(losses) != replicas or not is_one_each:
             return None
-        values, factors, are_of_fit = zip(*[loss for each in losses for loss in each])
-        if not all(_is_usable(each, step) for each in values):
+        values, factors, are_of_fit = zip(*[loss for of_thread in losses for loss in of_thread])
+        if not all(_is_usable(value, step) for value in values):
             return None
         if replicas == 1:
             return values[0]
         if not (all(are_of_fit) if step.summed_by_caller else sums_replicas):
             return None
-        return factors[0] * tf.add_n([tf.cast(each, tf.float64) for each in values])
+        return factors[0] * tf.add_n([tf.cast(value, tf.float64) for value in values])
 
     def _graph(self) -> Any:
         return self if tf.executing_eagerly() else tf1.get_default_graph()

@@ -140,7 +140,7 @@ def _name_of_class(loss_scale: Any) -> Optional[str]:
 
 
 def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
-    devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
+    devices = {device.device_type for device in tf.config.experimental.list_physical_devices()}
     keras = sys.modules.get("tf_keras") or sys.modules.get("keras") or getattr(tf, "keras", None)
     version = getattr(keras, "__version__", None)
     changed = changes()
@@ -148,7 +148,7 @@ def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
         tensorflow=tf.__version__,
         keras=None if version is None else str(version),
         python=platform.python_version(),
-        devices=sorted(each for each in devices if not each.startswith("XLA_")),
+        devices=sorted(kind for kind in devices if not kind.startswith("XLA_")),
         replicas=replicas,
         xla=xla,
         id=secrets.token_hex(8),
@@ -168,11 +168,11 @@ class Steps:
         self.application_is_known = True  # whether the inner optimizer reports each step
         self._replicas = replica_count()
         self._tests_gradients = loss_scale.tests_gradients
-        shapes = [tf.TensorShape(each.shape).as_list() for each in variables]
+        shapes = [tf.TensorShape(variable.shape).as_list() for variable in variables]
         self._description = OptimizerRecord(
             cls=type(optimizer).__name__,
             scale=loss_scale.parameters,
-            names=[variable_name(each) for each in variables],
+            names=[variable_name(variable) for variable in variables],
             shapes=[[-1 if size is None else int(size) for size in shape] for shape in shapes],
         )
         # Not kept alive: the program may delete its model, and go on with another one.

@@ -65,12 +65,12 @@ class Originals:
 
     def _replace(self, cls: type, name: str, wrap: Callable[[Any], Any]) -> bool:
         """Replaces a method where `cls` inherits it from; returns whether it is replaced."""
-        owner = next((each for each in cls.__mro__ if name in vars(each)), cls)
+        owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
         method = vars(owner).get(name)
         if not isinstance(method, types.FunctionType):
             return False
         with self._lock:
-            if any((owner, name) == (each[0], each[1]) for each in self._replaced):
+            if any((owner, name) == (entry[0], entry[1]) for entry in self._replaced):
                 return True
             ours = do_not_convert(functools.wraps(method)(wrap(method)))
             self._replaced.append((owner, name, method, ours))
@@ -135,7 +135,7 @@ class Originals:
     @contextlib.contextmanager
     def _recorded(self, kind: Recorded, optimizer: Any, given: "_Arguments") -> Iterator[None]:
         """Records the step that is built or made within the block."""
-        if all(each is None for each in given.gradients):
+        if all(gradient is None for gradient in given.gradients):
             yield  # the optimizer raises an error, or does nothing
             return
         self._recorder.refuse_unsupported(kind.is_keras_3)
@@ -199,8 +199,8 @@ def _exchange(cls: type, name: str, old: Any, new: Any) -> None:
     if vars(cls).get(name) is old:
         setattr(cls, name, new)
     subclasses: List[type] = type.__subclasses__(cls)
-    for each in subclasses:
-        _exchange(each, name, old, new)
+    for subclass in subclasses:
+        _exchange(subclass, name, old, new)
 
 
 class _MarkedEagerStep(recorder.EagerStep):
@@ -266,7 +266,8 @@ class _Arguments:
                 if iter(passed_pairs) is passed_pairs:  # and so it is empty now
                     given["grads_and_vars"] = iter(pairs)
                 self.args, self.kwargs = bound.args[1:], bound.kwargs
-                gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
+                gradients = [gradient for gradient, _ in pairs]
+                variables = [variable for _, variable in pairs]
             else:
                 passed = given.get("trainable_variables")
                 variables = list(optimizer._trainable_variables if passed is None else passed)
@@ -279,12 +280,12 @@ class _Arguments:
 def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> Step:
     first = replicas[0]
     columns = [
-        [each for each in column if each is not None]
+        [value for value in column if value is not None]
         for column in zip(*[replica.gradients for replica in replicas])
     ]
     own, are_applied = columns, len(replicas) == 1 or first.are_sums
     if not are_applied and recorder.sums_replicas(optimizer):
-        columns = [[_sum(each)] if each else [] for each in columns]
+        columns = [[_sum(column)] if column else [] for column in columns]
         are_applied = True
     step = Step(
         optimizer,
@@ -303,9 +304,9 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
 
 def _sum(gradients: Sequence[Any]) -> Any:
     if not isinstance(gradients[0], tf.IndexedSlices):
-        return tf.add_n([tf.convert_to_tensor(each) for each in gradients])
+        return tf.add_n([tf.convert_to_tensor(gradient) for gradient in gradients])
     return tf.IndexedSlices(
-        tf.concat([each.values for each in gradients], 0),
-        tf.concat([each.indices for each in gradients], 0),
+        tf.concat([gradient.values for gradient in gradients], 0),
+        tf.concat([gradient.indices for gradient in gradients], 0),
         dense_shape=gradients[0].dense_shape,
     )

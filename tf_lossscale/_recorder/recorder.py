@@ -212,6 +212,6 @@ def _state_of(optimizer: Any) -> Optional[List[float]]:
         try:
             iterations = getattr(inner_optimizer(optimizer), "__dict__", {}).get("_iterations")
             values = [*loss_scale_of(optimizer).state, iterations]
-            return [float(np.asarray(each.numpy())) for each in values if hasattr(each, "numpy")]
+            return [float(np.asarray(value.numpy())) for value in values if hasattr(value, "numpy")]
         except Exception:  # a variable that is not initialized, or of a graph
             return None

@@ -262,7 +262,7 @@ class Reader:
         with self._file.guard:
             self._is_reading = True
             try:
-                count = max([each.flush(session, is_last) for each in rings], default=0)
+                count = max([ring.flush(session, is_last) for ring in rings], default=0)
             except (RuntimeError, tf.errors.OpError):
                 if session is None:
                     raise

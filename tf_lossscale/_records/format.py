@@ -87,8 +87,8 @@ def settings_from(value: Any) -> Dict[str, Setting]:
     if not isinstance(value, dict) or len(value) > _SETTINGS:
         raise ValueError("settings are not an object of a few numbers")
     return {
-        printable(name, 40): each if isinstance(each, bool) else number(each)
-        for name, each in value.items()
+        printable(name, 40): setting if isinstance(setting, bool) else number(setting)
+        for name, setting in value.items()
     }
 
 
@@ -191,12 +191,12 @@ class ScaleParameters:
 def fields_from(cls: Any, values: Dict[str, Any]) -> Dict[str, Any]:
     """Returns the values of those fields of a class of this module that a JSON object has."""
     found = {}
-    for each in dataclasses.fields(cls):
-        if each.name in values:
+    for attribute in dataclasses.fields(cls):
+        if attribute.name in values:
             try:
-                found[each.name] = each.metadata["read"](values[each.name])
+                found[attribute.name] = attribute.metadata["read"](values[attribute.name])
             except ValueError as error:
-                raise ValueError(f"{each.name} {error}") from None
+                raise ValueError(f"{attribute.name} {error}") from None
     return found
 
 

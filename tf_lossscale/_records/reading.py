@@ -272,4 +272,4 @@ def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
         raise ValueError(f"step {step} follows step {last}: two runs in one file?")
     if step != last + 1 and (not record.gaps or record.gaps[-1].end != step):
         record.gaps.append(Gap(last + 1, step))
-    record.add(step, **{each.name: each.read(values.get(each.key)) for each in COLUMNS})
+    record.add(step, **{column.name: column.read(values.get(column.key)) for column in COLUMNS})
