@@ -103,7 +103,7 @@ def _implementation(family: KerasFamily) -> Any:
 def _metaclass_of(bases: Sequence[Any]) -> Any:
     """Returns a metaclass that is compatible with those of all bases, creating one if needed."""
     given = dict.fromkeys([OneKind, *map(type, bases)])
-    most_derived = [each for each in given if sum(issubclass(other, each) for other in given) == 1]
+    most_derived = [cls for cls in given if sum(issubclass(other, cls) for other in given) == 1]
     return most_derived[0] if len(most_derived) == 1 else _combined(tuple(most_derived))
 
 

@@ -111,7 +111,9 @@ class DelegatingWrapper(LossScaleWrapper):
         self._raise_if_strategy_unsupported()
         pairs = list(grads_and_vars)
         if pairs:  # an error shows the names as Keras does
-            as_pairs(pairs, type(self).__name__, lambda given: ([each.name for each in given],))
+            as_pairs(
+                pairs, type(self).__name__, lambda given: ([variable.name for variable in given],)
+            )
         return [pair for pair in pairs if pair[0] is not None]
 
     # `OptimizerV2` overrides this to look up hyperparameters.

@@ -283,7 +283,10 @@ class Keras2Checkpoints:
         """
         restored = {id(found) for found in checkpoint.object_by_proto_id.values()}
         trained = self._inner._trainable_variables
-        return all({id(each), id(getattr(each, "value", each))} & restored for each in trained)
+        return all(
+            {id(variable), id(getattr(variable, "value", variable))} & restored
+            for variable in trained
+        )
 
     def _restore_own(self, name: str, position: Any) -> bool:
         found = self._wrapper._own_dependency(name)

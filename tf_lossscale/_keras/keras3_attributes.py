@@ -54,7 +54,9 @@ class _Keras3State(InVariables):
         """Updates the scale; returns an operation, and whether to apply the unscaled gradients."""
         if not self.dynamic:
             return tf.no_op(), True
-        finite = all_finite([each for each in tf.nest.flatten(grads) if each is not None])
+        finite = all_finite(
+            [gradient for gradient in tf.nest.flatten(grads) if gradient is not None]
+        )
         return self.advance(finite), finite
 
 
