@@ -61,8 +61,10 @@ class _Graph:
         links = self._links[file]
         if not links.is_known:  # it may import every module of which it has the name
             is_any = ANY_FILE in links.imports
-            return [one for one in self._links if is_any or stem_of(one) in links.imports]
-        found = {one for path in links.imports for one in self._modules.imported(path, file)}
+            return [other for other in self._links if is_any or stem_of(other) in links.imports]
+        found = {
+            imported for path in links.imports for imported in self._modules.imported(path, file)
+        }
         package = self._modules.package_of(file)
         return found | ({package} if package is not None else set())
 

@@ -96,7 +96,7 @@ def _lines(source: bytes) -> list[bytes]:
 def replacements(old: bytes, new: bytes) -> tuple[Replacement, ...]:
     """The edits from `old` to `new`, in whole lines; none if one of them is not UTF-8."""
     try:
-        before, after = (_LINE.findall(one.decode("utf-8-sig")) for one in (old, new))
+        before, after = (_LINE.findall(source.decode("utf-8-sig")) for source in (old, new))
     except UnicodeDecodeError:
         return ()
     found = []

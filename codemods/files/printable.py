@@ -11,7 +11,7 @@ import re
 
 __all__ = ["quoted", "relative", "visible"]
 
-_SHORT = {one: f"\\{letter}" for one, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\')}
+_SHORT = {character: f"\\{letter}" for character, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\')}
 """The short escapes of C."""
 
 _COMMAND = re.compile(r"\s*::|.*##", re.DOTALL)
@@ -26,10 +26,10 @@ def quoted(path: str) -> str:
     That is an unprintable character, a quote or backslash, a byte that is not UTF-8, or a CI
     command. Other paths are returned unchanged. `git apply` and `patch` read the quoted form.
     """
-    plain = path.isprintable() and not any(one in path for one in _SPECIAL)
+    plain = path.isprintable() and not any(special in path for special in _SPECIAL)
     if plain and not _COMMAND.match(path):
         return path
-    return '"' + _hashes("".join(_quoted_character(one) for one in path)) + '"'
+    return '"' + _hashes("".join(_quoted_character(character) for character in path)) + '"'
 
 
 def visible(text: str) -> str:
@@ -38,7 +38,10 @@ def visible(text: str) -> str:
     Not reversible, because backslashes are not escaped.
     """
     if not text.isprintable():
-        text = "".join(one if one.isprintable() else _quoted_character(one) for one in text)
+        text = "".join(
+            character if character.isprintable() else _quoted_character(character)
+            for character in text
+        )
     return _hashes(text)
 
 

@@ -197,7 +197,7 @@ def _has_id(data: bytes, object_id: str) -> bool:
         contents.append(data.replace(b"\r\n", b"\n"))
     name = "sha1" if len(object_id) == 40 else "sha256"
     return any(
-        hashlib.new(name, b"blob %d\0" % len(one) + one, usedforsecurity=False).hexdigest()
+        hashlib.new(name, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
         == object_id
-        for one in contents
+        for content in contents
     )
