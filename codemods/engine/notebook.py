@@ -172,7 +172,7 @@ def _cells(body: str, document: dict[str, Any]) -> Iterator[_Cell]:
         if _member(cell, "cell_type") == "code":
             value = cell.get("source", cell.get("input"))
             strings = value if isinstance(value, Array) else [value]
-            if all(isinstance(one, String) for one in strings):
+            if all(isinstance(line, String) for line in strings):
                 yield _Cell(body, number, value)
 
 

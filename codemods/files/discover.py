@@ -185,7 +185,9 @@ class _Walk:
 
     def above(self) -> Iterator[Candidate]:
         """Yields the project files above the paths, once each, without following links."""
-        for directory in dict.fromkeys(one for path in self._paths for one in enclosing(path)):
+        for directory in dict.fromkeys(
+            folder for path in self._paths for folder in enclosing(path)
+        ):
             # Project files only help: the run goes on without those that cannot be read.
             with contextlib.suppress(OSError), Directory(directory) as opened:
                 if not self._is_new(opened.status()):

@@ -108,7 +108,7 @@ class ProjectSearch:
             self._add(path, pins_in(named, text))
 
     def _add(self, path: str, found: Iterable[Evidence]) -> None:
-        self._evidence += [one._replace(path=path) for one in found]
+        self._evidence += [mention._replace(path=path) for mention in found]
 
 
 def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
@@ -141,8 +141,8 @@ def _choose(evidence: Iterable[Evidence]) -> KerasChoice:
     """
     ordered = sorted(set(evidence), key=_order)
     for is_pin in (False, True):
-        found = [one for one in ordered if one.is_pin is is_pin]
-        two, three = ([one for one in found if one.keras == keras] for keras in (2, 3))
+        found = [mention for mention in ordered if mention.is_pin is is_pin]
+        two, three = ([mention for mention in found if mention.keras == keras] for keras in (2, 3))
         if two and three:
             words = f"{two[0].words} means Keras 2, but {_place(three[0])} means Keras 3"
             more = "the result runs on both; pass --keras 2 or --keras 3 to choose one"
@@ -165,7 +165,7 @@ def _place(place: Evidence) -> str:
 
 def _details(found: list[Evidence]) -> tuple[str, ...]:
     more = len(found) - _SHOWN
-    shown = [f"Keras {one.keras}: {_place(one)}" for one in found[:_SHOWN]]
+    shown = [f"Keras {mention.keras}: {_place(mention)}" for mention in found[:_SHOWN]]
     return (*shown, f"and {more:,} more") if more > 0 else tuple(shown)
 
 
