@@ -198,7 +198,7 @@ def by_name(tensors: Mapping[str, Entry]) -> Iterable[Found]:
         dtypes = {name: tensors[key].dtype for name, key in keys.items()}
         for family, layout in NAMED.items():
             scale, *counters = layout.roles
-            types = {dtypes.get(each) for each in counters}
+            types = {dtypes.get(counter) for counter in counters}
             if dtypes.get(scale) in _FLOATS and types == {COUNTERS[family]}:
                 # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
                 by_keras = layout is V1 and any(
@@ -214,11 +214,23 @@ def by_name(tensors: Mapping[str, Entry]) -> Iterable[Found]:
 def by_object(graph: Any, tensors: Mapping[str, Entry]) -> Iterable[Found]:
     found: List[Found] = []
     key_of = [
-        next((each.checkpoint_key for each in node.attributes if each.name == "VARIABLE_VALUE"), "")
+        next(
+            (
+                attribute.checkpoint_key
+                for attribute in node.attributes
+                if attribute.name == "VARIABLE_VALUE"
+            ),
+            "",
+        )
         for node in graph.nodes
     ]
-    children = [{each.local_name: each.node_id for each in node.children} for node in graph.nodes]
-    values = [{name: key_of[child] for name, child in sorted(each.items())} for each in children]
+    children = [
+        {child.local_name: child.node_id for child in node.children} for node in graph.nodes
+    ]
+    values = [
+        {name: key_of[child] for name, child in sorted(references.items())}
+        for references in children
+    ]
     for number, keys in enumerate(values):
         for layout in (KERAS_3, CONTRIB, V1):
             if all(map(keys.get, layout.roles)):
@@ -243,7 +255,7 @@ def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[s
 
 def _layout_of(children: Sequence[Mapping[str, int]], number: int) -> Layout:
     """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
-    for owner in (each for each in children if each.get("loss_scale") == number):
+    for owner in (names for names in children if names.get("loss_scale") == number):
         if "iter" in owner:
             return KERAS_2_3
         if "_iterations" in owner:

@@ -111,7 +111,7 @@ def _states(file: Any) -> Iterator[State]:
     for name in sorted(datasets):
         scope, _, last = name.rpartition("/")
         if last == "dynamic_scale":
-            keys = [f"{scope}/{each}" if scope else each for each in KERAS_3.roles]
+            keys = [f"{scope}/{role}" if scope else role for role in KERAS_3.roles]
         elif last == "3" and _are_of_keras_3(scope, datasets):
             keys = [f"{scope}/3", f"{scope}/2"]
         else:
@@ -131,7 +131,10 @@ def _are_of_keras_3(scope: str, datasets: Dict[str, Any]) -> bool:
     return (
         group == "vars"
         and f"{owner}/inner_optimizer/vars/0" in datasets
-        and all(_is_number(each) and each.dtype.kind == kind for each, kind in zip(own, _OWN_KINDS))
+        and all(
+            _is_number(dataset) and dataset.dtype.kind == kind
+            for dataset, kind in zip(own, _OWN_KINDS)
+        )
     )
 
 

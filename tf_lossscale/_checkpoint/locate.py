@@ -149,7 +149,7 @@ def _data_files(prefix: str) -> List[str]:
 
 
 def _prefixes(path: str) -> List[str]:
-    return [each[: -len(".index")] for each in _glob(path, "*.index")]
+    return [file[: -len(".index")] for file in _glob(path, "*.index")]
 
 
 def _gfile(path: str) -> Any:

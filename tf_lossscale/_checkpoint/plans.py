@@ -74,7 +74,7 @@ def plan(
     kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
     result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
     result.append(Tensor(finding.OBJECT_GRAPH, "string", None, graph.SerializeToString()))
-    if len({each.key for each in result}) != len(result):
+    if len({tensor.key for tensor in result}) != len(result):
         raise CheckpointError("two tensors would have the same key")
     return Plan(result, list(keys.items()))
 
@@ -150,8 +150,8 @@ def _plan_by_name(
     powers, more = _powers(tensors, states, to, control_flow)
     for key, name in [*powers.items(), *renames.items()]:
         moved[key] = (moved.get(key) or same[key])._replace(key=name)
-    result = [each for each in {**same, **moved}.values() if each is not None] + made
-    ((key, count),) = collections.Counter(each.key for each in result).most_common(1)
+    result = [tensor for tensor in {**same, **moved}.values() if tensor is not None] + made
+    ((key, count),) = collections.Counter(tensor.key for tensor in result).most_common(1)
     if count > 1:
         raise CheckpointError(
             f"two tensors would have the key {key}; change one with --rename OLD=NEW"
@@ -160,7 +160,7 @@ def _plan_by_name(
         (f"{key} {tensors[key].dtype}", f"{new.key} {new.dtype}" if new else "(dropped)")
         for key, new in moved.items()
     ]
-    changes += [("(new)", f"{each.key} {each.dtype} 0") for each in made]
+    changes += [("(new)", f"{tensor.key} {tensor.dtype} 0") for tensor in made]
     return Plan(result, [(old, new) for old, new in changes if old != new], notices + more)
 
 
@@ -246,7 +246,7 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
             continue
         if "iter" not in [child.local_name for child in graph.nodes[inner].children]:
             continue
-        others = (child for each in graph.nodes for child in each.children)
+        others = (child for node in graph.nodes for child in node.children)
         names = [child.local_name for child in others if child.node_id == inner]
         if names != [_INNER]:
             raise CheckpointError(

@@ -60,7 +60,7 @@ class Checkpoint:
         value: Any = self._reader.get_tensor(key)
         strings = [value] if isinstance(value, bytes) else value.ravel().tolist()
         lengths = map(len, strings)
-        return 4 + sum(each + max(1, -(-each.bit_length() // 7)) for each in lengths)
+        return 4 + sum(length + max(1, -(-length.bit_length() // 7)) for length in lengths)
 
     def read(self, key: str) -> Any:
         """Returns the value of a tensor."""
@@ -73,7 +73,7 @@ class Checkpoint:
             found = finding.by_name(self.tensors)
         for layout, keys in found:
             roles = [(keys[name], role) for name, role in layout.roles.items() if name in keys]
-            yield State(layout, tuple(self._variable(*each) for each in roles))
+            yield State(layout, tuple(self._variable(key, role) for key, role in roles))
 
     def _variable(self, key: str, role: str) -> Variable:
         if key not in self.tensors:
@@ -113,7 +113,7 @@ def write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
         use_per_session_threads=True,
         device_count={"GPU": 0},
     )
-    sources = [each.source for each in plan.tensors if each.source is not None]
+    sources = [tensor.source for tensor in plan.tensors if tensor.source is not None]
     with tf.Graph().as_default(), tf1.Session(config=config) as session:
         restored = tf.raw_ops.RestoreV2(
             prefix=checkpoint.prefix,
@@ -123,10 +123,10 @@ def write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
         )
         old = dict(zip(sources, restored))
         values = [
-            tf.constant(each.value, each.dtype)
-            if each.source is None
-            else tf.cast(old[each.source], each.dtype)  # does nothing to one of this type
-            for each in plan.tensors
+            tf.constant(tensor.value, tensor.dtype)
+            if tensor.source is None
+            else tf.cast(old[tensor.source], tensor.dtype)  # does nothing to one of this type
+            for tensor in plan.tensors
         ]
         save = tf.raw_ops.SaveV2(
             prefix=prefix,
