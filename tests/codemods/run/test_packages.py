@@ -106,11 +106,13 @@ def test_packages_go_one_way(command_line, seeds, target):
     wrong = []
     for seed in seeds:
         after = run.after(files, seed)
-        wrong += [f"{seed}: {one}" for one in two_ways(after.values())]
-        wrong += [f"{seed}: {one}" for one in unexpected(run.sources[seed], seed, findings)]
-        wrong += [f"{seed}: {one}" for one in unreported(after, seed, again)]
+        wrong += [f"{seed}: {problem}" for problem in two_ways(after.values())]
+        wrong += [f"{seed}: {problem}" for problem in unexpected(run.sources[seed], seed, findings)]
+        wrong += [f"{seed}: {problem}" for problem in unreported(after, seed, again)]
     wrong += [f"{name} changes again" for name in files if files[name] != files_again[name]]
-    wrong += [f"{place} again" for place in again if any(one["applied"] for one in again[place])]
+    wrong += [
+        f"{place} again" for place in again if any(finding["applied"] for finding in again[place])
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -131,7 +133,9 @@ def unexpected(sources, seed, findings):
                 continue
             path = os.path.join(str(seed), name)
             near = findings.get((path, number), []) + findings.get((path, number + 1), [])
-            if not any(one["code"].startswith(wanted[1]) and not one["applied"] for one in near):
+            if not any(
+                finding["code"].startswith(wanted[1]) and not finding["applied"] for finding in near
+            ):
                 yield f"{name}:{number} has no {wanted[1]}: {line}"
 
 

@@ -1,0 +1,119 @@
+"""The limits of the code's shape; `make lint` also measures complexity, with complexipy."""
+
+import ast
+import functools
+import gzip
+import io
+import tarfile
+from typing import Iterator, Union
+
+import pytest
+from documents import ROOT, files, name_of
+
+LONGEST = 40
+"""Lines of a function, without its docstring."""
+
+FOLDERS = ("tf_lossscale/", "codemods/", "tests/", "benchmarks/", "examples/", "docs/")
+PACKED = (".gz", ".zip")
+
+GENERATED = "tests/data/programs/migrated-"
+"""`make programs` writes these from the programs beside them, which are text; a test compares."""
+
+NAMELESS = {"one", "each"}
+"""Loop variables are named after the thing that they stand for."""
+
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+
+@functools.lru_cache(maxsize=None)
+def syntax(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text(encoding="utf-8"))
+
+
+def modules(*folders: str) -> Iterator[str]:
+    return (name for name in map(name_of, files(".py")) if name.startswith(folders))
+
+
+def length(function: Function) -> int:
+    """The lines of a function without its decorators and its docstring."""
+    end = function.end_lineno or function.lineno
+    lines = end - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        lines -= (docstring.end_lineno or docstring.lineno) - docstring.lineno + 1
+    return lines
+
+
+def nameless_loops(tree: ast.AST) -> Iterator[int]:
+    """The lines of the loops and comprehensions whose variable is called `one` or `each`."""
+    for loop in ast.walk(tree):
+        if not isinstance(loop, (ast.For, ast.AsyncFor, ast.comprehension)):
+            continue
+        for name in ast.walk(loop.target):
+            if isinstance(name, ast.Name) and name.id in NAMELESS:
+                yield name.lineno
+
+
+def texts_in(packed: bytes) -> Iterator[bytes]:
+    """What is in a gzip file; if that is an archive, what is in its files."""
+    content = gzip.decompress(packed)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            members = [archive.extractfile(member) for member in archive if member.isfile()]
+            yield from (member.read() for member in members if member is not None)
+    except tarfile.ReadError:
+        yield content
+
+
+def has_source(text: bytes) -> bool:
+    return any(word in text for word in (b"import tensorflow", b"import keras", b"def "))
+
+
+def test_functions_are_short():
+    long = [
+        f"{name}:{function.lineno}: {function.name} has {length(function)} lines"
+        for name in modules("tf_lossscale/", "codemods/")
+        for function in ast.walk(syntax(name))
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and length(function) > LONGEST
+    ]
+    assert long == []
+
+
+def test_loop_variables_have_names():
+    found = [
+        f"{name}:{line}" for name in modules(*FOLDERS) for line in nameless_loops(syntax(name))
+    ]
+    assert found == []
+
+
+def test_no_source_is_packed():
+    """A reviewer must be able to read a program in a diff: only recorded results may be packed."""
+    names = [name for name in map(name_of, files(*PACKED)) if not name.startswith(GENERATED)]
+    assert len(names) > 10
+    assert [
+        name for name in names if any(map(has_source, texts_in((ROOT / name).read_bytes())))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for one in range(3): pass",
+        "for number, each in pairs: pass",
+        "[x for row in rows for one in row]",
+        "{one: 1 for (one, two) in pairs}",
+    ],
+)
+def test_a_loop_without_a_name_is_found(source):
+    assert list(nameless_loops(ast.parse(source))) == [1]
+
+
+def test_the_docstring_is_not_counted():
+    source = 'def f():\n    """One.\n\n    Two.\n    """\n    return 1\n'
+    assert [length(function) for function in ast.parse(source).body] == [2]  # type: ignore[arg-type]
+
+
+def test_a_packed_program_is_found():
+    assert list(map(has_source, texts_in(gzip.compress(b"import tensorflow as tf")))) == [True]
+    assert list(map(has_source, texts_in(gzip.compress(b'{"weights": [1.0]}')))) == [False]
