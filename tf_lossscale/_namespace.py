@@ -68,6 +68,7 @@ def attach(
 
 
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
+    """Warns of a legacy symbol at its first use, if TF_LOSSSCALE_WARN is set."""
     is_wanted = os.environ.get("TF_LOSSSCALE_WARN", "") not in ("", "0")
     if not (is_wanted and symbol.legacy) or symbol.implementation in _warned:
         return

@@ -9,6 +9,8 @@ from typing import Dict, NamedTuple, Tuple
 
 
 class Symbol(NamedTuple):
+    """A public symbol, with its place in this package and the rule that moves code off it."""
+
     name: str  # in every namespace
     module: str  # the module of ours that has it, relative to `tf_lossscale`
     rule: str  # the codemod rule that moves code off it (codes never change their meaning)
@@ -144,6 +146,7 @@ def _of_keras(package: str) -> Dict[str, Dict[str, str]]:
 
 
 def _of_experimental(package: str) -> Dict[str, Dict[str, str]]:
+    """Returns the private modules of the experimental Keras classes, with the public paths."""
     return {
         package: _PRIVATE_EXPERIMENTAL,
         package + ".loss_scale_optimizer": _at(

@@ -65,6 +65,7 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
 
 
 def _main(words: Sequence[str], prog: str) -> int:
+    """Runs the command that the words name; returns the exit status, 2 for wrong options."""
     parser = parsers(prog)[0]
     try:
         if not words:
@@ -85,6 +86,7 @@ def _main(words: Sequence[str], prog: str) -> int:
 
 
 def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    """Runs `migrate`; modules that only it needs are imported here, so that help stays fast."""
     from . import migrate
     from .request import Request
     from .settings import SettingsError

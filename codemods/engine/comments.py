@@ -119,6 +119,14 @@ def _looked_for(prefix: str, options: Options) -> bool:
 
 
 def _suppressions(code: str, source: int) -> Iterator[_Suppression]:
+    """Yields the comments that silence codes, each with the lines that it covers.
+
+    A comment after a bracket that closes also covers the line where the bracket was opened.
+
+    Args:
+      code: a Python source, or the text of a cell.
+      source: its index among the sources of the program.
+    """
     brackets: list[int] = []
     opened: list[int] = []
     # The tokenizer rejects some sources that LibCST accepts.

@@ -54,6 +54,7 @@ class DataWork:
         return FileResult(self._source, findings, note=_ONLY_FINDINGS if findings else _NO_NAME)
 
     def _findings(self) -> Iterator[Finding]:
+        """Yields each legacy name in the text that no comment on its line silences."""
         for number, line in enumerate(self._text.split("\n"), 1):
             shown = line.rstrip("\r")
             for named in self._named(shown):

@@ -108,6 +108,8 @@ class Source:
 
 
 class _State(CodegenState):
+    """Collects the tokens of a tree, and how many there are before and after the wanted nodes."""
+
     def __init__(self, module: cst.Module, wanted: Set[cst.CSTNode]) -> None:
         super().__init__(module.default_indent, module.default_newline)
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}

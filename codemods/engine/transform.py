@@ -214,6 +214,7 @@ class FileWork:
         return self._trees
 
     def _program(self) -> tuple[Program, list[Source]]:
+        """The program and its sources, which are parsed when they are first needed."""
         if self._parsed is None:
             if self._document is None:
                 is_notebook = self._path.endswith(NOTEBOOK)

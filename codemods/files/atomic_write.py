@@ -174,6 +174,7 @@ def claim(descriptor: int) -> bool:
 def _give_attributes(
     descriptor: int, directory: Directory, name: str, status: os.stat_result
 ) -> None:
+    """Gives a new file the owner, the mode and the extended attributes of the file `name`."""
     if hasattr(os, "fchown"):
         mine = os.fstat(descriptor)
         if (mine.st_uid, mine.st_gid) != (status.st_uid, status.st_gid):

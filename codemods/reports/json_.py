@@ -44,6 +44,7 @@ def write_list(entries: Iterable[object], stream: TextIO) -> None:
 
 
 def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
+    """Yields the findings as objects with the keys that the schema lists."""
     for outcome in outcomes:
         for finding in outcome.findings:
             yield {

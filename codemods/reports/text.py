@@ -115,6 +115,7 @@ def _reason(message: str) -> str:
 
 
 def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[str]:
+    """The lines of equal findings: the first with its message, the others with their places."""
     finding = group[0]
     if not with_reason:
         advice = finding.message[: -len(_reason(finding.message))]

@@ -151,6 +151,7 @@ def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
+    """Whether a value may be a loss-scale optimizer; False only if it is known to be another."""
     if isinstance(source, cst.FunctionDef):
         return bool(source.decorators)  # such as a property, whose value can be anything
     if isinstance(source, cst.ClassDef):
@@ -252,6 +253,7 @@ def _only(kinds: Iterable[Kind]) -> Kind:
 
 
 def _kind_of_path(path: str) -> Kind:
+    """The kind of the optimizer class with a full path; unknown for any other class."""
     legacy = legacy_of(path)
     if legacy is not None and legacy.is_keras_optimizer:
         return Kind.KERAS

@@ -156,6 +156,7 @@ def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> boo
 def _branches(
     program: Program, key: tuple[tuple[str, object], ...], moved: frozenset[str]
 ) -> list[Branch]:
+    """The branches around the places that move, each with its places; cached by its arguments."""
     guards = _Guards(program, dict(key))  # type: ignore[arg-type]
     found: dict[cst.CSTNode, Branch] = {}
     places: list[_Guarded] = [place for place in program.places() if moves(place)]

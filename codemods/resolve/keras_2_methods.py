@@ -69,6 +69,7 @@ def _foreign_uses(program: Program) -> list[ForeignUse]:
 
 
 def _calls(program: Program) -> Iterator[ForeignUse]:
+    """Yields the reads of methods that only Keras 2's class has, on models and on other objects."""
     is_wrapped = program.cached(_compiles_wrapped)
     for name in (*SCALING, _SCALE):
         for read in program.attributes(name):

@@ -367,6 +367,7 @@ class Places:
             self.unclear.append(found._replace(may_be_final=may_be_final))
 
     def _resolve_import(self, binding: Binding) -> None:
+        """Adds an import of a legacy symbol, of a module of such symbols, or of a name like one."""
         legacy = legacy_of(binding.path)
         if legacy is not None:
             self.references.append(Reference(binding.node, binding.scope, legacy))

@@ -298,6 +298,11 @@ class _Evaluation:
         return tuple(values) if isinstance(node, cst.Tuple) else values
 
     def _name(self, node: Union[cst.Name, cst.Attribute]) -> _Value:
+        """The value of a name or an attribute.
+
+        Raises:
+          _Unknown: it has several bindings, or one that runs on a condition.
+        """
         if isinstance(node, cst.Name) and node.value in _NAMES:
             return _NAMES[node.value]
         paths = self._program.paths_of(node)
@@ -363,6 +368,7 @@ class _Evaluation:
         return values[index]
 
     def _subscript(self, node: cst.Subscript) -> _Value:
+        """The value of an index or a slice, such as the first two parts of a version."""
         value = self.of(node.value)
         if len(node.slice) != 1:
             raise _Unknown
@@ -377,6 +383,11 @@ class _Evaluation:
         return value[slice(*bounds)]
 
     def _call(self, node: cst.BaseExpression) -> _Value:
+        """The value of a call of a known function, such as `tuple`, `int` or `hasattr`.
+
+        Raises:
+          _Unknown: what it returns does not depend on the version alone.
+        """
         assert isinstance(node, cst.Call)
         function = last_name(node.func)
         if any(argument.star or argument.keyword for argument in node.args):

@@ -154,6 +154,7 @@ class ScopeBuilder:
                 self._bind(scope, first, "import", alias, first)
 
     def _import_from(self, node: cst.ImportFrom, scope: Scope) -> None:
+        """Binds the names of a `from ... import`; `import *` is noted for its scope."""
         module = "." * len(node.relative) + (dotted(node.module) if node.module else "")
         if isinstance(node.names, cst.ImportStar):
             scope.stars.append((node, module))
@@ -226,6 +227,7 @@ class ScopeBuilder:
     def _target(
         self, target: cst.CSTNode, scope: Scope, value: Optional[cst.BaseExpression]
     ) -> None:
+        """Binds the names in the target of an assignment, a loop or a `with`, also in a tuple."""
         if isinstance(target, cst.Name):
             kind = "value" if value is not None else "other"
             self._bind(scope, target.value, kind, target, "", value)

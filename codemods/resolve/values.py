@@ -39,6 +39,7 @@ def reads_of_value(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def _reads(program: Program) -> dict[Optional[cst.CSTNode], list[cst.CSTNode]]:
+    """The reads of each value that is bound to a name or to an attribute; by the value."""
     found: dict[Optional[cst.CSTNode], list[cst.CSTNode]] = {}
     for scope in program.scopes.all:
         for binding in itertools.chain.from_iterable(scope.bindings.values()):

@@ -54,6 +54,16 @@ def edits_of_lines(
 
 
 def _line_edit(old: Sequence[_Small], parts: list[list[_Small]], is_alone: bool) -> Edit:
+    """The edit of a line, or of the statements after a colon, to what its statements become.
+
+    The comments of a statement that goes are kept above the line.
+
+    Args:
+      old: the statements before the edit.
+      parts: what each of them becomes; nothing if it goes.
+      is_alone: whether the line has one statement, which may become several lines.
+    """
+
     def edit(line: cst.CSTNode) -> object:
         assert isinstance(line, _LINES)
         body = []
@@ -103,6 +113,7 @@ def _import_changed(
 def _import_from_changed(
     statement: cst.ImportFrom, changes: Mapping[cst.ImportAlias, Change]
 ) -> list[_Small]:
+    """What a `from ... import` becomes: what stays, and a statement for each new module."""
     assert not isinstance(statement.names, cst.ImportStar)
     stay: list[cst.ImportAlias] = []
     moved: dict[str, list[cst.ImportAlias]] = {}

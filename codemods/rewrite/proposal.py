@@ -163,6 +163,7 @@ def twin_of(path: str) -> str:
 
 
 def _twin(legacy: Legacy) -> str:
+    """The path of a legacy symbol in the shim."""
     namespace = legacy.namespace
     if (
         legacy.family in (Family.V1, Family.CROSS_SHARD)

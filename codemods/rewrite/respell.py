@@ -64,6 +64,18 @@ def respell(
 
 
 class _Speller:
+    """Gives moved places their new paths, with the imports that these need.
+
+    A name that is imported for moved places only goes, or its import moves. Where a place cannot be
+    reached by a name that exists, an import is added.
+
+    Attributes:
+      targets: the new path of each place that moves.
+      removed: the places whose code is removed.
+      found: the edits of each node.
+      lost: for each variable, the reads of it that are gone.
+    """
+
     def __init__(
         self,
         program: Program,

@@ -35,6 +35,7 @@ class Code(NamedTuple):
 
 
 def _discovered() -> Iterator[Rule]:
+    """Imports the modules of rules; yields each rule with its slug, docstring and family."""
     for package in pkgutil.iter_modules(_package.__path__):
         if not package.ispkg:
             continue

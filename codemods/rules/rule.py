@@ -80,6 +80,13 @@ def examples(text: str) -> tuple[Example, ...]:
 
 
 def _example(name: str, text: str) -> Example:
+    """Reads one example of a rule.
+
+    Args:
+      name: what is above it, after `#`.
+      text: a first line `> options: part of the message`, if there is one; then the code, with `-`
+        before lines that are removed, and `+` before those that are added.
+    """
     words, message = "", ""
     if text.startswith("> "):
         first, text = text[2:].split("\n", 1)

@@ -139,6 +139,7 @@ class Watch:
             self._step = math.inf
 
     def _tick(self, *_: Any) -> None:
+        """Called by a timer; raises LateError in the code that takes too long."""
         now = time.process_time()
         if now > self._end:
             self.is_over = True

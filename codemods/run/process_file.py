@@ -115,6 +115,7 @@ class Desk:
             return {}
 
     def _links(self, files: Iterable[str], stems: Union[tuple[str, ...], None]) -> dict[str, Links]:
+        """What files bind and import; only of those that contain one of `stems`, if given."""
         found: dict[str, Links] = {}
         for file in files:
             try:

@@ -57,6 +57,7 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
 
 
 def _main(arguments: List[str], prog: str) -> int:
+    """Runs a command of the shim; returns the exit status."""
     parser = ArgumentParser(
         prog=prog,
         usage=f"{prog} COMMAND ...",

@@ -101,6 +101,8 @@ def _sessions_could_prune() -> bool:
 
 
 def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call: Call) -> List[Any]:
+    """Sums `values` for all replicas of this process at once, in a cross-replica context."""
+
     def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
         count = len(shards.devices)
 
@@ -173,6 +175,10 @@ def _reduce_all(values: List[Any], shards: Shards, step: Optional[Step], call: C
 
 
 def _reduce(value: Any, shards: Shards, call: Call) -> Any:
+    """Returns the sum of one tensor; before it, several workers check that they are at one call.
+
+    The next round of a loop waits for the sum of this one.
+    """
     loop = shards.loop
     # In a loop of control flow v1, in a Session's graph.
     apart = loop is not None and not hasattr(tf1.get_default_graph(), "outer_graph")

@@ -69,6 +69,8 @@ class Watcher:
 
 
 class Watch:
+    """The watchers of one step, which are called as if they were one."""
+
     def __init__(self, steps: Sequence[WatchedStep] = ()) -> None:
         self._steps = steps
 

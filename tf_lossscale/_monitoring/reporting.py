@@ -34,6 +34,7 @@ class Warner:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def _of_skips(self, reading: Reading) -> str:
+        """Returns the warning about steps that were skipped in a row; empty if there is none."""
         if self._after_skips is None or self._last.in_a_row >= self._after_skips:
             return ""
         end = (

@@ -189,6 +189,8 @@ class StepCounter(Watcher):
 
 @dataclasses.dataclass
 class _CountedStep(WatchedStep):
+    """Counts one step in the variable of a `StepCounter`: on the device, with nothing read back."""
+
     _counter: StepCounter
     _variable: RawVariable
     _step: Step

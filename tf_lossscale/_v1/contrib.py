@@ -107,6 +107,7 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         return list(zip(unscale_gradients(gradients, loss_scale), variables))
 
     def _loss_to_scale(self, loss: Any) -> Any:
+        """Returns the loss as a tensor in a graph, and as a function in eager mode."""
         if not tf.executing_eagerly():
             return loss() if callable(loss) else loss
         if not callable(loss):
@@ -142,6 +143,7 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         return merge(self._apply_together, pairs, global_step, name)
 
     def _apply_together(self, strategy: Any, pairs: Any, global_step: Any, name: Any) -> Any:
+        """Takes the step of all replicas, in a cross-replica context, and updates the manager."""
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
         watched = gradients.watched_by(self)

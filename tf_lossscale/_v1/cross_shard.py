@@ -297,6 +297,7 @@ def _first_copies(copies: Sequence[Sequence[Any]]) -> List[Any]:
 
 
 def _check_one_sum(optimizer: Any, shards: Shards) -> None:
+    """Raises an error if an optimizer assigns to variables of replicas that have different sums."""
     first = replicas.replicas_of_workers_before(shards.strategy)
     local = range(first, first + len(shards.devices))
     if len({shards._replace(replica=replica).group for replica in local}) > 1:

@@ -247,6 +247,7 @@ def disable_mixed_precision_graph_rewrite() -> None:
 
 
 def _wrap(opt: Any, loss_scale: Any) -> Any:
+    """Returns the loss-scale optimizer around `opt`, with the errors of the graph rewrite."""
     scaled_by = loss_scale_class(opt)
     if scaled_by:
         raise ValueError(

@@ -17,6 +17,7 @@ _INSTALL_HINT = (
 
 
 def _import_tensorflow() -> Any:
+    """Imports TensorFlow, with an error that says how to install it if it is missing."""
     try:
         import tensorflow
     except ImportError as error:

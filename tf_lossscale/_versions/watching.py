@@ -176,6 +176,8 @@ def before_each_call(then: Callable[[], None]) -> Callable[[], None]:
 
 
 def _around_calls(then: Callable[[], None], after: bool) -> Callable[[], None]:
+    """Calls `then` before or after each eager call of a `tf.function`; returns what ends this."""
+
     # There is no public hook, but all such functions have the same class. A concrete function can
     # be called by itself, too.
     def hook(*_: Any, **__: Any) -> None:

@@ -54,6 +54,7 @@ def reports_of_class(program: Program, code: str, decision: Decision) -> Iterato
 
 
 def _guidance(program: Program, node: cst.CSTNode) -> str:
+    """The message for a use of the class that a final class would change; empty for others."""
     parent = program.parents.get(node)
     if isinstance(parent, cst.Attribute):
         return _PATCHED if program.is_stored(parent) else ""

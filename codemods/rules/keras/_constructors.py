@@ -109,6 +109,8 @@ def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) 
 
 
 def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
+    """The plan to call `from_loss_scale`, whose first parameter has another name."""
+
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
         names = [
@@ -212,6 +214,7 @@ def _of_fixed_scale(call: cst.Call) -> Optional[ConstructorPlan]:
 
 
 def _of_dynamic_scale(call: cst.Call) -> Optional[ConstructorPlan]:
+    """The plan for a DynamicLossScale; None if the final class cannot do the same."""
     found = matched(call, ("initial_loss_scale", "increment_period", "multiplier"))
     if found is None:
         return None

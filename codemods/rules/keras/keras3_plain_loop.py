@@ -89,6 +89,10 @@ def plain_loops(
 def _plain_loops(
     program: Program, reads: frozenset[str]
 ) -> Optional[Mapping[cst.Attribute, _Edits]]:
+    """The edits of all loops that scale, unscale and apply; None if one is not exactly that.
+
+    Keras 3's class unscales whatever is applied, so no loop may be left as it is.
+    """
     if not _all_dynamic(program, reads) or any(program.attributes(name) for name in _STATE):
         return None
     if any(string_of(string) in (_SCALE, _UNSCALE) for string in program.scopes.strings):

@@ -74,6 +74,7 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
 def _moved(
     program: Program, reference: Reference, options: Options, decision: Decision
 ) -> Proposal:
+    """The proposal for one place: the final class, and for a call the arguments that it needs."""
     path = final_class(options, decision)
     if plain_loops(program, options, decision) is not None:
         path = "tensorflow.keras.mixed_precision.LossScaleOptimizer"

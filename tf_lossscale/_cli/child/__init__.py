@@ -83,6 +83,7 @@ def run_python(arguments: Sequence[str], environment: Dict[str, str]) -> int:
 
 
 def _interpreter_options() -> List[str]:
+    """Returns the options of this interpreter, for children that shall run in the same way."""
     options = ["-" + letter * int(getattr(sys.flags, name, 0)) for name, letter in _FLAGS]
     options = [option for option in options if option != "-"]
     if getattr(sys.stdout, "write_through", False):
