@@ -14,9 +14,9 @@ from typing import NamedTuple, Optional, Union
 from .model import Group
 
 __all__ = [
-    "ALONE",
     "ANY_FILE",
     "NO_FACTS",
+    "SINGLE_FILE",
     "UNDECIDED",
     "UNREAD",
     "Constant",
@@ -133,7 +133,7 @@ class Links(NamedTuple):
 
     Attributes:
       imports: the modules that it imports, as it writes them.
-      reads: the names that it reads from each module; `*` stands for names that cannot be told.
+      reads: the names that it reads from each module; `*` stands for names that are not known.
       stars: the modules of which it imports all names.
       loads: whether it loads modules or files by names that are computed.
       traits: what the file has, if it was not read as a whole.
@@ -248,7 +248,7 @@ def is_written_for_keras_3(traits: frozenset[Trait]) -> bool:
     return Trait.KERAS_3_METHODS in traits and Trait.KERAS_2_METHODS not in traits
 
 
-ALONE = Decision(is_alone=True)
+SINGLE_FILE = Decision(is_alone=True)
 UNDECIDED = Decision()
 
 ANY_FILE = "*"

@@ -23,7 +23,7 @@ _LONGEST_CHAIN = 100
 class Way(enum.Enum):
     """What becomes of a name that comes through other files; of several, the first one counts."""
 
-    UNKNOWN = "it is not bound in the run, or its meaning cannot be told"
+    UNKNOWN = "it is not bound in the run, or its meaning cannot be determined"
     KEPT = "it keeps its legacy meaning, as its place is silenced"
     MOVED = "it is a symbol or a module that is rewritten where it is bound"
     OWN = "the project defines it"
@@ -79,7 +79,7 @@ class ReExports:
 
 
 def names_read(links: Mapping[str, Links], modules: Modules) -> dict[str, frozenset[str]]:
-    """The top-level names of each file that other files read; `*` for names that cannot be told.
+    """The top-level names of each file that other files read; `*` for names that are not known.
 
     Args:
       links: the links of the files that may read names of others.

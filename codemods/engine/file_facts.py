@@ -7,7 +7,7 @@ from typing import Callable
 
 import libcst as cst
 
-from ..facts import ALONE, Export, FileFacts, Need, Trait
+from ..facts import SINGLE_FILE, Export, FileFacts, Need, Trait
 from ..model import Group, Options
 from ..resolve.classes import (
     makes_optimizers,
@@ -146,7 +146,7 @@ def _moves(place: Place, options: Options) -> bool:
     """Whether a place can get another path."""
     if options.to_shim or not isinstance(place, Reference):
         return True
-    return is_renamed(place.legacy, options, ALONE)
+    return is_renamed(place.legacy, options, SINGLE_FILE)
 
 
 def _needs(

@@ -18,7 +18,7 @@ from ..decision.flags import FlagSearch
 from ..decision.modules import Modules, stem_of
 from ..decision.programs import programs_of
 from ..engine.prefilter import traits_hinted
-from ..facts import ALONE, NO_FACTS, Decision, FileFacts, Links, Made, Trait
+from ..facts import NO_FACTS, SINGLE_FILE, Decision, FileFacts, Links, Made, Trait
 from ..files.discover import Candidate
 from ..model import FileResult
 from .limits import Limits
@@ -80,7 +80,7 @@ class FileSet:
                     candidate.path,
                     candidate.real,
                     read.source,
-                    decision=decisions.get(candidate.real, ALONE),
+                    decision=decisions.get(candidate.real, SINGLE_FILE),
                 )
                 for candidate, read in zip(self._candidates, self._reads)
                 if read.final is None

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, Optional, TypeVar
 
-from ..facts import ALONE, Decision, FileFacts, Links
+from ..facts import SINGLE_FILE, Decision, FileFacts, Links
 from ..files.excludes import is_data
 from ..model import FileError, FileResult, Finding, KerasChoice, Options, Replacement, Safety
 
@@ -89,7 +89,7 @@ class Job(NamedTuple):
     names: frozenset[str] = frozenset()
     files: tuple[str, ...] = ()
     stems: Optional[tuple[str, ...]] = None
-    decision: Decision = ALONE
+    decision: Decision = SINGLE_FILE
 
 
 class Read(NamedTuple):

@@ -101,7 +101,7 @@ class Since:
     COMPILE_LEAVES_LOSS_SCALE = (2, 2)
     # The loss-scale optimizer of Keras raises an error under strategies that it cannot support.
     KERAS_REFUSES_STRATEGIES = (2, 2)
-    # `OptimizerV2.apply_gradients` can be told that the gradients are sums over the replicas.
+    # `OptimizerV2.apply_gradients` can be called with gradients that are sums over the replicas.
     LEGACY_ACCEPTS_SUMS = (2, 2)
 
     # The loss-scale optimizer is saved as one object with the inner optimizer. Before, the inner

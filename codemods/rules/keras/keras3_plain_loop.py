@@ -111,10 +111,10 @@ def _plain_loops(
 
 def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
     """Whether the file makes the optimizers, and all of them scale dynamically."""
-    makers = [
+    classes = [
         reference.node for reference in program.references if reference.legacy.is_keras_optimizer
     ]
-    calls = [call for call in map(program.call_of, makers) if call is not None]
+    calls = [call for call in map(program.call_of, classes) if call is not None]
     names = {
         argument.keyword.value
         for call in calls
@@ -126,7 +126,7 @@ def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
         for call in calls
         if program.by_node[call.func].legacy.rule == "LS301"
     ]
-    return bool(makers) and not (
+    return bool(classes) and not (
         "dynamic" in names
         or any(
             constructor.path or constructor.problem or "dynamic" in dict(constructor.arguments)

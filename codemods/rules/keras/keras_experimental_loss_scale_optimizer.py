@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...facts import ALONE
+from ...facts import SINGLE_FILE
 from ...resolve.mentions import Mention, mention_of, named_in_text, names_bound
 from ...resolve.places import Reference
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
@@ -44,7 +44,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         if mention is Mention.CALL:
             call = program.call_of(reference.node)
             assert call is not None
-            why = plans(program, ALONE)[call].problem
+            why = plans(program, SINGLE_FILE)[call].problem
         if mention is Mention.IMPORT and _is_named_in_text(program, reference):
             why = _ANNOTATED
         if why:

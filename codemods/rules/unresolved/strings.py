@@ -26,7 +26,7 @@ from typing import Callable, NamedTuple, Optional
 
 import libcst as cst
 
-from ...facts import ALONE
+from ...facts import SINGLE_FILE
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import last_name, string_of, walk
@@ -122,7 +122,7 @@ def _is_set(program: Program, string: cst.SimpleString) -> bool:
 
 def in_data(line: str, options: Options) -> Iterator[Named]:
     """The legacy paths in a line of a configuration."""
-    for found in _paths_in_text(line, functools.partial(_is_left, options, ALONE)):
+    for found in _paths_in_text(line, functools.partial(_is_left, options, SINGLE_FILE)):
         message = _IN_DATA.format(found.written, found.twin)
         end = found.start + len(found.written)
         yield Named(found.start, end, "LS912", found.symbol, message)

@@ -67,9 +67,9 @@ def run(package: pathlib.Path, *arguments: str) -> str:
 
 
 def test_its_examples_run_its_shim_is_used_and_its_page_is_written(package):
-    told = run(package, "-c", RUNS_ITS_EXAMPLES)
-    assert told.startswith("2 ")
-    assert "tfls.train.experimental.StepLossScale(8)" in told
+    printed = run(package, "-c", RUNS_ITS_EXAMPLES)
+    assert printed.startswith("2 ")
+    assert "tfls.train.experimental.StepLossScale(8)" in printed
     run(package, str(ROOT / "docs" / "rule_pages.py"), "pages")
     assert "LS206" in (package / "pages" / "v1-step-loss-scale.md").read_text(encoding="utf-8")
     index = (package / "pages" / "index.md").read_text(encoding="utf-8")

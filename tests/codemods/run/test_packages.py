@@ -52,7 +52,7 @@ def ways(sources) -> dict:
     found = {group: set() for group in GROUPS}
     for source in sources:
         if SILENCED in source:
-            continue  # what comes from a silenced import cannot be told from other names
+            continue  # what comes from a silenced import cannot be distinguished from other names
         for path, _ in names_of(source):
             for group, pattern in GROUPS.items():
                 if pattern.search(path):

@@ -67,8 +67,8 @@ def message_of(program):
         exec("import tensorflow as tf\n" + program, {"__name__": "program"})
     except Exception as error:
         lines = str(error).splitlines()
-        told = [line for line in lines if "No OpKernel" in line] or lines[:1]
-        text = f"{type(error).__name__}: {told[0]}"
+        named = [line for line in lines if "No OpKernel" in line] or lines[:1]
+        text = f"{type(error).__name__}: {named[0]}"
         return re.sub("0x[0-9a-f]+", "0x…", text).replace(sys.prefix, "…")
     return ""
 

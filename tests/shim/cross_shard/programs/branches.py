@@ -70,11 +70,11 @@ def main():
                     call = tf.function(call, autograph=False)
                 try:
                     call(tf.constant(True))
-                    told = [float(copy.numpy()) for copy in case.copies()]
+                    result = [float(copy.numpy()) for copy in case.copies()]
                 except RuntimeError as error:
-                    told = str(error)
+                    result = str(error)
                 how = "traced" if traced else "eager"
-                found[f"{name} {place} {how}"] = told
+                found[f"{name} {place} {how}"] = result
     print(json.dumps(found))
 
 
