@@ -170,6 +170,8 @@ class StepCalls:
         self._traced = TracedCalls()
         # Whether a function only applies gradients, so that calls elsewhere were parts of a step.
         self._ends_in_function = False
+        # A function that applies gradients of other places, by whether it divides them.
+        self._applying: Dict[bool, str] = {}
         self._warnings: Set[str] = set()  # that were logged
         self._scaled_eagerly: Callable[[], Any] = _nothing  # a weak reference
         _all.add(self)
@@ -177,6 +179,8 @@ class StepCalls:
     def note(self, call: Call, by_keras: bool = False) -> None:
         """Notes a call in the current place; `by_keras`: in the step of `fit`."""
         here = self._here()
+        if not by_keras:
+            self._warn_of_functions_of_the_other_style(call)
         if by_keras:
             self.begin()  # what was called before, such as by a validation, is no part of `fit`
         self._traced.note(_traced_functions(), TracedCall(call, by_keras))
@@ -188,6 +192,22 @@ class StepCalls:
         if call is Call.UNSCALE and isinstance(self._place(), tf.Graph):
             is_of_keras_2 = here.has(Call.GET_SCALED_LOSS)
             here.unscales_for_keras_3 = not is_of_keras_2 and self._is_scaled_elsewhere(here)
+
+    def _warn_of_functions_of_the_other_style(self, call: Call) -> None:
+        """Logs that a function which was traced in a step of one Keras is kept for the other.
+
+        TensorFlow does not trace it again, so it is not seen where it is called.
+        """
+        is_of_keras_2 = call in _OF_KERAS_2
+        if call is Call.READ_DYNAMIC_SCALE or is_of_keras_2 not in self._applying:
+            return
+        keras, does = "Keras 3", "applies its gradients as they are"
+        if is_of_keras_2:
+            keras, does = "Keras 2", "divides its gradients by the loss scale"
+        self._warn_once(
+            f"The tf.function {self._applying[is_of_keras_2]!r}, which was traced before, {does}. "
+            f"Do not pass it gradients of this step, which calls methods of {keras}."
+        )
 
     def note_scaled(self, call: Call, scaled: Any) -> None:
         """Notes the scaled loss, a tensor, that a call of this step returned."""
@@ -240,12 +260,15 @@ class StepCalls:
         # Whether another trace of the function calls again what this one has called.
         is_called_again = here.called_in == id(_function())
         step = self._step_of_function(here, variables)
+        is_apart = step is not None and not here.last and here.ended is None
         try:
             divides = self._divides(here, gradients, variables, step)
         finally:
             self._end(here, variables)
         if divides and step is not None and not is_called_again:
             self._divides_again.add(step)
+        if is_apart:
+            self._applying[divides] = _traced_functions()[0].name
         return divides
 
     def _step_of_function(self, here: _Step, variables: Sequence[Any]) -> Any:
@@ -355,9 +378,9 @@ class StepCalls:
     ) -> Optional[bool]:
         """Returns whether gradients are others of the losses that the ended step scaled.
 
-        None if they are arguments of an inner function, which show nothing. Where there are no
-        operations, gradients count as those of the next step; a warning says so once if they may
-        not be.
+        None if that cannot be seen: they are arguments of an inner function, or a branch scaled the
+        loss. In eager mode, they count as those of the next step; a warning says so once if they
+        may not be.
         """
         place = self._place()
         products = here.products.get(Call.SCALE_LOSS, [])
@@ -367,6 +390,7 @@ class StepCalls:
             calls = self._traced.operations(place, Call.SCALE_LOSS)
             if depend_on_operations(gradients, place, calls):
                 return True
+            return None if ended.may_go_on(variables) else False
         self._warn_of_other_gradients(ended, variables)
         return False
 

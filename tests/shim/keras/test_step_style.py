@@ -304,6 +304,47 @@ def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool, in_funct
     step()
 
 
+@pytest.mark.parametrize(
+    ("calls", "does"),
+    [
+        ([K2, UNSCALE, UPDATE, K3, UPDATE], "applies its gradients as they are"),
+        ([GRADIENTS, UPDATE, LOSS_3, UPDATE], "applies its gradients as they are"),
+        ([K3, UPDATE, K2, UNSCALE, UPDATE], "divides its gradients"),
+        ([LOSS_3, UPDATE, GRADIENTS, UPDATE], "divides its gradients"),
+        ([UPDATE, K2, UNSCALE, UPDATE], None),
+        ([K3, UPDATE, K3, UPDATE], None),
+        ([K3, UPDATE, K3, APPLY, UPDATE], None),
+        ([("step", K2, UNSCALE, APPLY), K3, APPLY], None),
+        ([TRAIN_STEP, K2, UNSCALE, APPLY], None),
+        ([UPDATE, FIT, APPLY], None),
+    ],
+    ids=str,
+)
+def test_a_function_that_is_kept_from_a_step_of_the_other_style_is_logged(
+    calls: List[Any], does: Optional[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is called again, but not traced, so nothing shows whether this step uses it."""
+    Program(*calls)
+    assert was_logged(caplog, "which was traced before, ") is (does is not None)
+    assert does is None or was_logged(caplog, does)
+
+
+def test_gradients_of_a_loss_that_a_branch_scaled_are_refused() -> None:
+    both = TwoOptimizers()
+
+    @tf.function(autograph=False)
+    def step(flag: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = both.weights[0] * both.weights[1]
+            loss = tf.cond(flag, lambda: both.scaled(loss), lambda: both.scaled(loss))
+        one, two = tape.gradient(loss, both.weights)
+        assert both.first.divides([one], both.weights[:1])
+        both.first.divides([two], both.weights[1:])
+
+    with pytest.raises(RuntimeError, match="cannot tell whether its gradients are scaled"):
+        step(tf.constant(True))
+
+
 def test_a_second_optimizer_may_follow_fit() -> None:
     """Whose loss is scaled by the first one, in a function or eagerly."""
     for call in (("train_step", FIT, APPLY), FIT):
