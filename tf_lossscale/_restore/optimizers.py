@@ -265,8 +265,8 @@ class ProgramOptimizer:
             if not getattr(self.outer, "dynamic", True):
                 return None, None
             return attributes["dynamic_scale"], attributes["step_counter"]
-        children = _children_of(self.outer)
-        below = _children_of(children["loss_scale"]) if "loss_scale" in children else {}
+        children = children_of(self.outer)
+        below = children_of(children["loss_scale"]) if "loss_scale" in children else {}
         return below.get("current_loss_scale"), below.get("good_steps")
 
 
@@ -288,7 +288,14 @@ def _innermost(optimizer: Any) -> Any:
         optimizer = inner
 
 
-def _children_of(value: Any) -> Dict[str, Any]:
+def is_optimizer(value: Any) -> bool:
+    """Whether an object is a Keras optimizer, wrapped in a loss-scale optimizer or not."""
+    if not hasattr(value, "get_config") or not hasattr(value, "apply_gradients"):
+        return False
+    return keras_family(_innermost(value)) is not None
+
+
+def children_of(value: Any) -> Dict[str, Any]:
     """Returns what a checkpoint saves below an object, by name."""
     if hasattr(Trackable, "_checkpoint_dependencies"):  # up to TensorFlow 2.8
         return {child.name: child.ref for child in value._checkpoint_dependencies}

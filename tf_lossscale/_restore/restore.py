@@ -13,7 +13,7 @@ from tf_lossscale._restore import hdf5_files, object_files
 from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
 from tf_lossscale._restore.optimizer_plan import plan_optimizer
 from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
-from tf_lossscale._restore.optimizers import ProgramOptimizer
+from tf_lossscale._restore.optimizers import ProgramOptimizer, children_of, is_optimizer
 from tf_lossscale._restore.plan import (
     Plan,
     assign,
@@ -25,6 +25,7 @@ from tf_lossscale._restore.plan import (
 )
 from tf_lossscale._restore.program import (
     direct_variables,
+    is_variable,
     layers_below,
     name_of,
     shape_of,
@@ -34,6 +35,8 @@ from tf_lossscale._restore.program import (
 from tf_lossscale._restore.report import Entry, Report
 from tf_lossscale._restore.stored import RestoreError, Stored
 from tf_lossscale._versions.base import tf
+
+_CHECKPOINTS = (tf.train.Checkpoint, tf.compat.v1.train.Checkpoint)
 
 
 def restore(
@@ -55,7 +58,8 @@ def restore(
         (the latest checkpoint), a file of `save_weights`, an `.h5` file of `save` or
         `save_weights` of Keras 2, or the directory of a SavedModel.
       model: the Keras model, or a `tf.Module`, with its variables created; or a dictionary of
-        such objects and variables, by their names in the checkpoint.
+        such objects and variables, by their names in the checkpoint; or a `tf.train.Checkpoint` of
+        them, with the optimizers.
       optimizer: the optimizer, wrapped in a loss-scale optimizer or not; by default the one that
         the model was compiled with. Or a dictionary of optimizers by their names.
       partial: whether values of the file without a variable, and variables without a value, are
@@ -70,6 +74,9 @@ def restore(
     if not tf.executing_eagerly():
         raise RestoreError("restore() assigns variables, which needs eager execution.")
     stored = _read(_existing(path))
+    if isinstance(model, _CHECKPOINTS):
+        model, of_checkpoint = _parts_of(stored, model)
+        optimizer = of_checkpoint if optimizer is None else optimizer
     states = {number: state_of(stored, number) for number in optimizers_in(stored)}
     models, matches = _match_models(stored, model, states)
     named = _named_optimizers(stored, model, optimizer, states, matches)
@@ -91,6 +98,29 @@ def _existing(path: "Union[str, os.PathLike[str], None]") -> str:
             "Call restore() only if there is one"
         )
     return os.fspath(path)
+
+
+def _parts_of(stored: Stored, checkpoint: Any) -> Tuple[Dict[str, Any], Optional[Dict[str, Any]]]:
+    """Returns the models and variables of a `tf.train.Checkpoint`, and its optimizers, by name.
+
+    The counter of its saves is one of the variables, so that the next save is a new file.
+    """
+    children = children_of(checkpoint)
+    optimizers = {name: child for name, child in children.items() if is_optimizer(child)}
+    models = {
+        name: child
+        for name, child in children.items()
+        if name not in optimizers and (is_variable(child) or _has_variables(child))
+    }
+    if "save_counter" in stored.nodes[0].children:
+        models["save_counter"] = checkpoint.save_counter
+    return models, optimizers or None
+
+
+def _has_variables(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return bool(weights_of(value))
+    return hasattr(value, "weights") or hasattr(value, "variables")
 
 
 def _rehearse(
@@ -267,10 +297,11 @@ def _optimizers_by_name(
 
 
 def _compiled_optimizer(model: Any) -> Optional[Any]:
-    """Returns the optimizer that a model was compiled with; several models have none."""
-    if isinstance(model, collections.abc.Mapping):
-        return None
-    return getattr(model, "optimizer", None)
+    """Returns the optimizer that a model was compiled with; None if several were."""
+    models = list(model.values()) if isinstance(model, collections.abc.Mapping) else [model]
+    found = [getattr(value, "optimizer", None) for value in models]
+    compiled = [optimizer for optimizer in found if optimizer is not None]
+    return compiled[0] if len(compiled) == 1 else None
 
 
 def _only(stored: Stored, fitting: List[OptimizerState]) -> OptimizerState:

@@ -1,9 +1,9 @@
 """Notes where a program restores what it saved before, with the line that reads files of Keras 2.
 
 Keras 3 (TensorFlow 2.16) stores the variables of models and optimizers under other names. There,
-`tf.train.Checkpoint` does not find those of a Keras model in a file of Keras 2, and reports
-nothing; `load_weights` and `load_model` read no checkpoint and no SavedModel of Keras 2.
-`tfls.checkpoints.restore` reads files of both, with the slots, the iterations and the loss scale.
+`tf.train.Checkpoint` does not find those of a Keras model in a file of Keras 2; `load_weights` and
+`load_model` read no checkpoint and no SavedModel of Keras 2. `tfls.checkpoints.restore` reads files
+of both, with the slots, the iterations and the loss scale.
 
 A note is for information only: if no run of Keras 2 is to be continued, nothing needs to change.
 It stands in the run that replaces the optimizer's class in the same file, and in none after it.
@@ -16,10 +16,9 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...resolve.classes import Kind, can_be_made_here, kind_of_optimizer
+from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.legacy_symbols import root_of
 from ...resolve.places import LOOK_ALIKES, Reference
-from ...resolve.tree import root_name
 from ...resolve.values import class_around, class_named, sources_of
 from ...rewrite.proposal import is_renamed
 from ..rule import Decision, Options, Program, Proposal, Rule
@@ -39,16 +38,16 @@ _LONGEST = 50
 """The most characters of an expression in a message."""
 
 _OF_CHECKPOINT = (
-    "Keras 3 does not find the variables of a Keras model in a checkpoint of Keras 2, and reports "
-    "nothing: to continue a run of Keras 2, write {}"
+    "Keras 3 does not find the variables of a Keras model in a checkpoint of Keras 2: to continue "
+    "a run of Keras 2, write tfls.checkpoints.restore({}, {})"
 )
 _OF_WEIGHTS = (
     "Keras 3 reads only .h5 files of Keras 2 here, and no optimizer: to continue a run of Keras 2, "
-    "write {}"
+    "write tfls.checkpoints.restore({}, {})"
 )
 _OF_MODEL = (
     "Keras 3 reads no SavedModel of Keras 2, and no .h5 file with a float16 policy: to continue a "
-    "run of Keras 2, build the model, and write {}"
+    "run of Keras 2, build the model, and write tfls.checkpoints.restore({}, model, optimizer)"
 )
 _OF_SAVER = (
     "Keras 3 names variables in another way than Keras 2, and tf.train.Saver finds them by their "
@@ -61,13 +60,6 @@ class _Made(NamedTuple):
 
     call: cst.Call
     name: str
-
-
-class _Saved(NamedTuple):
-    """What a checkpoint saves: expressions by their names in it."""
-
-    models: dict[str, str]
-    optimizers: dict[str, str]
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -121,10 +113,10 @@ def _message(program: Program, attribute: cst.Attribute, call: cst.Call, made: _
     if made.name == _SAVER:
         return _OF_SAVER.format(_path(program, call, 1))
     if made.name == _MANAGER:
-        path = f"{_short(program, attribute.value, 'manager')}.latest_checkpoint"
-        return _OF_CHECKPOINT.format(_line(path, _of_manager(program, attribute, made)))
-    path = _path(program, call, 0)
-    return _OF_CHECKPOINT.format(_line(path, _saved(program, attribute, made.call)))
+        manager = _short(program, attribute.value, "manager")
+        return _OF_CHECKPOINT.format(f"{manager}.latest_checkpoint", f"{manager}.checkpoint")
+    checkpoint = _short(program, attribute.value, "checkpoint")
+    return _OF_CHECKPOINT.format(_path(program, call, 0), checkpoint)
 
 
 def _made(program: Program, node: cst.BaseExpression, classes: Collection[str]) -> Optional[_Made]:
@@ -139,63 +131,8 @@ def _made(program: Program, node: cst.BaseExpression, classes: Collection[str]) 
     return None
 
 
-def _of_manager(program: Program, attribute: cst.Attribute, manager: _Made) -> Optional[_Saved]:
-    """What the checkpoint of a `CheckpointManager` saves."""
-    arguments = [
-        argument.value
-        for index, argument in enumerate(manager.call.args)
-        if (not index and argument.keyword is None) or _keyword(argument) == "checkpoint"
-    ]
-    made = _made(program, arguments[0], (_CHECKPOINT,)) if arguments else None
-    return None if made is None else _saved(program, attribute, made.call, ".checkpoint")
-
-
-def _saved(
-    program: Program, attribute: cst.Attribute, checkpoint: cst.Call, below: str = ""
-) -> Optional[_Saved]:
-    """What a checkpoint saves; None if its call does not show that.
-
-    What is not a name of the function that restores is read from the checkpoint.
-    """
-    saved = _Saved({}, {})
-    root = root_name(attribute.value)
-    scope = program.scopes.loads.get(root) if root is not None else None
-    owner = _short(program, attribute.value, "checkpoint")
-    for argument in checkpoint.args:
-        name, value = _keyword(argument), argument.value
-        if not name:
-            return None
-        is_here = isinstance(value, cst.Name) and program.scopes.loads.get(value) is scope
-        is_in_call = attribute.value is checkpoint
-        code = program.code(value) if is_here or is_in_call else f"{owner}{below}.{name}"
-        is_optimizer = can_be_made_here(program, value) or "opt" in name
-        (saved.optimizers if is_optimizer else saved.models)[name] = code
-    return saved
-
-
 def _keyword(argument: cst.Arg) -> str:
     return "" if argument.keyword is None else argument.keyword.value
-
-
-def _line(path: str, saved: Optional[_Saved]) -> str:
-    """The call of the shim's function for what a checkpoint saves."""
-    if saved is None or not (saved.models or saved.optimizers):
-        return f"tfls.checkpoints.restore({path}, model, optimizer)"
-    arguments = [path]
-    if saved.models:
-        arguments.append(_argument(saved.models))
-    if saved.optimizers:
-        keyword = "" if saved.models else "optimizer="
-        arguments.append(keyword + _argument(saved.optimizers))
-    return f"tfls.checkpoints.restore({', '.join(arguments)})"
-
-
-def _argument(named: dict[str, str]) -> str:
-    """One object, or a dictionary of several."""
-    if len(named) == 1:
-        return next(iter(named.values()))
-    items = ", ".join(f'"{name}": {code}' for name, code in named.items())
-    return f"{{{items}}}"
 
 
 def _path(program: Program, call: cst.Call, index: int) -> str:
@@ -219,8 +156,8 @@ def _of_weights(program: Program) -> Iterator[Proposal]:
         if call is None or not _may_be_model(program, attribute.value):
             continue
         model = _short(program, attribute.value, "model")
-        line = _line(_path(program, call, 0), _Saved({"model": model}, {}))
-        yield Proposal.note(attribute, _CODE, "Model.load_weights", _OF_WEIGHTS.format(line))
+        message = _OF_WEIGHTS.format(_path(program, call, 0), model)
+        yield Proposal.note(attribute, _CODE, "Model.load_weights", message)
 
 
 def _may_be_model(program: Program, node: cst.BaseExpression) -> bool:
@@ -263,8 +200,8 @@ def _of_models(program: Program) -> Iterator[Proposal]:
         call, paths = program.call_of(node), program.paths_of(node)
         if call is None or not paths or any(root_of(path) is None for path in paths):
             continue
-        line = _line(_path(program, call, 0), None)
-        yield Proposal.note(node, _CODE, "load_model", _OF_MODEL.format(line))
+        message = _OF_MODEL.format(_path(program, call, 0))
+        yield Proposal.note(node, _CODE, "load_model", message)
 
 
 RULE = Rule(
@@ -298,7 +235,7 @@ RULE = Rule(
           snapshots.load_weights(opt)
 
         # a checkpoint with a manager
-        > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, net, opt)
+        > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, checkpoint)
           import tensorflow as tf
         + import tf_lossscale as tfls
 

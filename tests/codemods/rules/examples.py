@@ -54,8 +54,8 @@ EXAMPLES = {
                   self.restore(path)
           Net().load_weights("weights")
 
-        # several models, in another function
-        > safe, --keras 3: {"step": self.saved.step, "a": self.saved.a}, self.saved.opt)
+        # in another function
+        > safe, --keras 3: tfls.checkpoints.restore(path, self.saved)
           import tensorflow as tf
         + import tf_lossscale as tfls
           class Trainer:
@@ -67,7 +67,7 @@ EXAMPLES = {
                   self.saved.restore(path)
 
         # a manager that restores
-        > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, net, opt)
+        > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, manager.checkpoint)
           import tensorflow as tf
         + import tf_lossscale as tfls
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())

@@ -354,6 +354,25 @@ def test_two_models_are_given_by_their_names(tmp_path: Any) -> None:
     assert_the_same_run(second, b)
 
 
+@pytest.mark.parametrize(("written", "read"), PAIRS)
+def test_a_checkpoint_gives_models_optimizers_and_counters(
+    written: str, read: str, tmp_path: Any
+) -> None:
+    original = begun(written, "sequential")
+    saved = tf.train.Checkpoint(step=tf.Variable(4), net=original[0], opt=original[1])
+    saved.save(str(tmp_path / "c"))
+    path = saved.save(str(tmp_path / "c"))
+    resumed = fresh(read, "sequential")
+    step = tf.Variable(0)
+    checkpoint = tf.train.Checkpoint(step=step, net=resumed[0], opt=resumed[1], others=[])
+    report = tfls.checkpoints.restore(path, checkpoint)
+    assert not report.initial
+    assert int(step.numpy()) == 4
+    assert int(checkpoint.save_counter.numpy()) == 2
+    assert_the_same_run(original, resumed)
+    tfls.checkpoints.restore(checkpoint.save(str(tmp_path / "c")), checkpoint)
+
+
 # Nothing is restored into another variable.
 
 
