@@ -97,7 +97,7 @@ package: $(TEST)/.ready
 programs: $(TEST)/.ready
 	PYTHONPATH=tests/codemods:tests/shim $(TEST)/bin/python -m execution
 
-# Needs Python 3.7, 3.9 and 3.12, and downloads three versions of TensorFlow.
+# Needs Python 3.7, 3.8, 3.9 and 3.12, and downloads four versions of TensorFlow.
 guides: $(TEST)/.ready
 	rm -rf out/guides
 	$(TEST)/bin/python -m build --wheel --outdir out/guides .

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 from typing import Dict, List, NamedTuple, Optional, Sequence, Union
 
-__all__ = ["ROOT", "Command", "Diff", "Follower", "Step", "fits", "steps_of"]
+__all__ = ["ROOT", "Command", "Diff", "Follower", "Step", "fits", "section_of", "steps_of"]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -61,19 +61,29 @@ _PROMPT = re.compile(r"(?:\((\w+)\) )?\$ (.+)")
 
 def steps_of(guide: str) -> List[Step]:
     """The numbered sections of a guide, with their commands and diffs in order."""
+    numbers = ((re.match(r"(\d+)\. ", section), section) for section in _sections(guide))
+    return [Step(int(found.group(1)), _parts(section)) for found, section in numbers if found]
+
+
+def section_of(guide: str, title: str) -> Step:
+    """The section of a guide with this title, as a step without a number."""
+    (section,) = [section for section in _sections(guide) if section.startswith(f"{title}\n")]
+    return Step(0, _parts(section))
+
+
+def _sections(guide: str) -> List[str]:
     page = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
-    found = []
-    for section in re.split(r"^## ", page, flags=re.MULTILINE):
-        number = re.match(r"(\d+)\. ", section)
-        if number:
-            parts: List[Union[Command, Diff]] = []
-            for language, code in _FENCE.findall(section):
-                if language == "diff":
-                    parts.append(Diff(code))
-                elif not language:
-                    parts.extend(_commands(code))
-            found.append(Step(int(number.group(1)), parts))
-    return found
+    return re.split(r"^## ", page, flags=re.MULTILINE)
+
+
+def _parts(section: str) -> List[Union[Command, Diff]]:
+    parts: List[Union[Command, Diff]] = []
+    for language, code in _FENCE.findall(section):
+        if language == "diff":
+            parts.append(Diff(code))
+        elif not language:
+            parts.extend(_commands(code))
+    return parts
 
 
 def _commands(code: str) -> List[Command]:
@@ -132,6 +142,8 @@ class Follower:
         self._rewritten = False
         self.ran: List[str] = []
         """The commands of its environments that were run."""
+        self.printed: Dict[str, str] = {}
+        """What each of them printed."""
 
     def follow(self, step: Step) -> None:
         """Follows one step; raises AssertionError where the page and the programs differ."""
@@ -168,6 +180,7 @@ class Follower:
         self._rewritten = self._rewritten or command.rewrites
         if is_here:
             self.ran.append(command.line)
+            self.printed[command.line] = printed
 
     def output(self, line: str, environment: str = "", stdin: str = "", status: int = 0) -> str:
         """What a command prints to its standard output; it must end with `status`."""

@@ -52,6 +52,7 @@ IN_GUIDES = (
     "git",
     "pip",
     "python3.7",
+    "python3.8",
     "python3.9",
     "python3.12",
     "rm",

@@ -9,8 +9,10 @@ that it makes.
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import sys
@@ -19,7 +21,7 @@ from typing import Dict, List, NamedTuple
 
 import pytest
 import tensorflow as tf
-from follow_guide import ROOT, Follower, fits, steps_of
+from follow_guide import ROOT, Follower, fits, section_of, steps_of
 
 from tf_lossscale._cli.main import main
 
@@ -109,14 +111,20 @@ class Quick(Follower):
 
 def follower(name: str, folder: pathlib.Path) -> Follower:
     """Follows a guide with this interpreter, in a copy of its example."""
+    environment = environment_of(name)
+    recorded = "" if environment == "old" else GUIDES[name].recorded
+    return _follower(name, folder, recorded, environment or "here")
+
+
+def _follower(name: str, folder: pathlib.Path, recorded: str, environment: str) -> Follower:
     shutil.copytree(str(ROOT / "examples" / name), str(folder / "example"))
-    with tarfile.open(str(RECORDED / GUIDES[name].recorded)) as archive:
-        if environment_of(name) != "old":
+    if recorded:
+        with tarfile.open(str(RECORDED / recorded)) as archive:
             safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
             archive.extractall(str(folder / "example"), **safe)
     programs = os.path.dirname(sys.executable)
     folders = [programs] if _has_command(programs) else [_command(folder / "bin"), programs]
-    here = {environment_of(name) or "here": folders}
+    here = {environment: folders}
     return Quick(folder / "example", here, _path(folder), skipped=SKIPPED)
 
 
@@ -158,6 +166,27 @@ def test_each_step_works(name, tmp_path, read_here):
     assert following.ran == []
     printed = [following.output(command, "here") for command in GUIDES[name].commands]
     assert fits(["Same: …", "…"], printed[-1]), printed
+
+
+def is_without_bump(losses: Dict[str, float], whole: Dict[str, float]) -> bool:
+    """Whether losses after the stop are those of the run that was not stopped, but for rounding."""
+    return all(abs(losses[step] - whole[step]) < 0.05 * whole[step] for step in losses)
+
+
+@pytest.mark.skipif(version() != "2.21", reason="the program continues on Keras 3")
+def test_a_half_trained_run_continues_without_a_bump(tmp_path, read_here):
+    """A run of TensorFlow 2.3 with Adam under mixed_float16, stopped at step 100."""
+    following = _follower("guide-half-trained", tmp_path, "half-trained.tar.gz", "new")
+    following.follow(section_of("guide-keras", "Your half-trained run"))
+    printed = following.printed["python train.py --steps 200"]
+    found = re.findall(r"^step (\d+), loss ([\d.]+), loss scale ([\d.]+)$", printed, re.M)
+    traces = json.loads((ROOT / "examples" / "traces" / "half_trained.json").read_text("utf-8"))
+    whole = traces["whole"]
+    assert [step for step, _, _ in found] == [str(step) for step in range(105, 201, 5)]
+    assert {step: float(scale) for step, _, scale in found}.items() <= whole["scale"].items()
+    assert is_without_bump({step: float(loss) for step, loss, _ in found}, whole["loss"])
+    assert is_without_bump(traces["continued"]["loss"], whole["loss"])
+    assert not is_without_bump(traces["weights only"]["loss"], whole["loss"])
 
 
 def test_what_a_page_must_show():

@@ -10,12 +10,20 @@ import shutil
 import sys
 import tempfile
 import time
+from typing import List
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "claims"))
 
-from follow_guide import ROOT, Follower, steps_of
+from follow_guide import ROOT, Follower, Step, section_of, steps_of
 
-GUIDES = ("guide-tf1", "guide-keras")
+GUIDES = ("guide-tf1", "guide-keras", "guide-half-trained")
+
+
+def steps(name: str) -> List[Step]:
+    """The steps of a guide; the example of a half-trained run has a section of its own."""
+    if name == "guide-half-trained":
+        return [section_of("guide-keras", "Your half-trained run")]
+    return steps_of(name)
 
 
 def follow(name: str, wheels: pathlib.Path) -> None:
@@ -31,7 +39,7 @@ def follow(name: str, wheels: pathlib.Path) -> None:
             {"PIP_FIND_LINKS": str(wheels.resolve()), "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
             sets_up=True,
         )
-        for step in steps_of(name):
+        for step in steps(name):
             start = time.monotonic()
             following.follow(step)
             print(f"{name}: step {step.number} ({time.monotonic() - start:.0f} s)", flush=True)

@@ -14,11 +14,12 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "claims"))
 
-from follow_guide import ROOT, Follower, steps_of
+from follow_guide import ROOT, Command, Follower, Step, section_of, steps_of
 
 WRITTEN = {
     "guide-tf1": ["1.15*.jsonl", "start", "run"],
     "guide-keras": ["2.8*.jsonl", "start.h5", "trained.h5"],
+    "guide-half-trained": ["run"],
 }
 """The files that the later steps read, as patterns."""
 
@@ -29,7 +30,7 @@ def record(name: str) -> None:
         example = pathlib.Path(folder, "example")
         shutil.copytree(str(ROOT / "examples" / name), str(example))
         following = Follower(example, {"old": [str(pathlib.Path(sys.executable).parent)]})
-        steps = steps_of(name)
+        steps = [_half_trained()] if name == "guide-half-trained" else steps_of(name)
         # A later step commits what `migrate` writes in `new`, and the page need not show it.
         while all(getattr(part, "environment", "new") == "new" for part in steps[-1].parts):
             steps.pop()
@@ -41,6 +42,13 @@ def record(name: str) -> None:
             for pattern in WRITTEN[name]:
                 for path in sorted(example.glob(pattern)):
                     archive.add(str(path), path.name, filter=_without_owner)
+
+
+def _half_trained() -> Step:
+    """What the section about a half-trained run does on the old TensorFlow."""
+    section = section_of("guide-keras", "Your half-trained run")
+    commands = [part for part in section.parts if isinstance(part, Command)]
+    return Step(0, [command for command in commands if command.environment != "new"])
 
 
 def _without_owner(member: tarfile.TarInfo) -> "tarfile.TarInfo | None":
