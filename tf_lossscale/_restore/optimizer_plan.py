@@ -1,8 +1,9 @@
 """Plans what an optimizer of the program gets: iterations, slots, hyperparameters, loss scale."""
 
 import collections
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
+from tf_lossscale._keras.keras2_checkpoints import Layout
 from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
 from tf_lossscale._restore.optimizers import KNOWN_CLASSES, ProgramOptimizer
@@ -10,6 +11,13 @@ from tf_lossscale._restore.plan import Plan, Planned
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+
+_ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"),)
+_ALIKE = {
+    Layout.NEW: (("Adam", "AdamW"), ("SGD", "Lion")),
+    Layout.KERAS_3: (("Adam", "AdamW", "Lamb"), ("SGD", "Lion")),
+}
+"""Classes whose slots have the same names, by the layout of the file."""
 
 
 def plan_optimizer(
@@ -52,11 +60,20 @@ def _in_order(trained: List[Any], owners: List[Optional[Any]]) -> List[Any]:
 def _check_class(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
     """Notes a class that has the same slots as that of the program, and another rule."""
     known = state.classes & KNOWN_CLASSES
-    name = program.known_class.lower()
-    if known and name and name not in known:
+    name = program.known_class
+    if known and name and name.lower() not in known:
         plan.problems.append(
             f"the file has the optimizer {min(known)}, and the program {program.class_name}"
         )
+    alike = _alike(name, state)
+    if not known and state.slots and alike:
+        plan.notes.append(f"the file does not say whether {' or '.join(alike)} wrote it")
+
+
+def _alike(name: str, state: OptimizerState) -> Sequence[str]:
+    """Returns the classes, of which one has this name, that a file shows only by their names."""
+    groups = _ALIKE.get(state.layout, _ALIKE_ON_KERAS_2)
+    return next((classes for classes in groups if name in classes), ())
 
 
 def _owner(

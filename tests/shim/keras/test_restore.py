@@ -549,6 +549,24 @@ def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp
         tfls.checkpoints.restore(path, *resumed)
 
 
+@pytest.mark.parametrize("written", sorted(KINDS))
+def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: Any) -> None:
+    """The name of an optimizer is that of its class, unless the program gives another one."""
+    model = sequential(keras_of(written))
+    model(INPUTS[0])
+    optimizer = OURS(KINDS[written].optimizers.Adam(learning_rate=0.01, name="mine"))
+    step(model, optimizer, 0)
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(str(tmp_path / "c"))
+    report = tfls.checkpoints.restore(path, *fresh(written, "sequential"))
+    assert "does not say whether Adam or AdamW" in str(report)
+    if written == "new":  # never named, as the class builds the optimizer before the first step
+        return
+    model, optimizer = begun(written, "sequential")
+    named = tf.train.Checkpoint(model=model, optimizer=optimizer)
+    path = named.save(str(tmp_path / "d"))
+    assert "does not say" not in str(tfls.checkpoints.restore(path, *fresh(written, "sequential")))
+
+
 @pytest.mark.parametrize(("written", "read"), PAIRS)
 def test_slots_of_layers_with_one_name_are_not_guessed(
     written: str, read: str, tmp_path: Any
