@@ -91,8 +91,8 @@ def _windows(runs: Runs, metric: str) -> Iterator[Window]:
     """Yields the windows in which the distance of all runs is known.
 
     Runs that skip other steps are far apart. Before the new run does, only pairs of runs that do
-    not, either, are like it. Afterwards all pairs count, if some have another loss scale: without
-    those, nothing says how far it may be.
+    not, either, are like it. Afterwards, or if there is no such pair any more, all pairs count, if
+    some have another loss scale: without those, nothing says how far it may be.
     """
     new = _means(runs.differences(metric, runs.old, runs.new))
     everyone = [runs.old, *(again.run for again in runs.again)]
@@ -102,6 +102,8 @@ def _windows(runs: Runs, metric: str) -> Iterator[Window]:
         if parts and not runs.has_other_scale:
             return
         alike = [pair for pair in pairs if parts or (index + 1) * _SIZE <= pair.part]
+        if not alike and runs.has_other_scale:
+            alike = pairs
         here = _known(alike, index, index + 1)
         near = _known(alike, max(index - 1, 0), index + 2)
         if distance is not None and here:
@@ -229,15 +231,31 @@ def _doubts(runs: Runs, found: Sequence[Measure]) -> Iterator[Judgement]:
     step = runs.steps[runs.part] if parts else None
     if count < limits.FEW.value:
         yield Judgement(Kind.FEW_STEPS, None, {"steps": count})
-    if parts and not runs.has_other_scale:
-        yield Judgement(Kind.NO_SCALE_RUNS, step)
+    unmeasured = _unmeasured_from(runs)
+    if unmeasured is not None:
+        yield Judgement(Kind.NO_SCALE_RUNS, unmeasured)
     losses = [measure for measure in found if measure.metric == "loss"]
-    shows = min((measure.would_show for measure in losses or found), default=math.inf)
-    if shows > limits.UNSTEADY.value:
+    shows = min((measure.would_show for measure in losses or found), default=None)
+    if shows is None:
+        yield Judgement(Kind.NOTHING_MEASURED, None)
+    elif shows > limits.UNSTEADY.value:
         yield Judgement(Kind.UNSTEADY, None, {"would_show": shows})
     octaves = _mean_octaves(runs)
     if abs(octaves) > limits.SCALE_LEVEL.value:
         yield Judgement(Kind.SCALE_LEVEL, step, {"factor": 2.0**octaves})
+
+
+def _unmeasured_from(runs: Runs) -> Optional[int]:
+    """Returns the step from which on no run of the old program is like the new one; None if none.
+
+    Up to there, some of them skip the same steps. With another loss scale, all are like it.
+    """
+    everyone = [runs.old, *_runs_again(runs)]
+    pairs = itertools.combinations(everyone, 2)
+    place = min(runs.part, max(runs.parting(one, other) for one, other in pairs))
+    if runs.has_other_scale or place == len(runs.steps):
+        return None
+    return runs.steps[place]
 
 
 def _mean_octaves(runs: Runs) -> float:

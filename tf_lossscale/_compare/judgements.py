@@ -58,6 +58,7 @@ class Kind(enum.Enum):
     NO_BASELINE = "no disturbed runs"
     FEW_STEPS = "few steps"
     NO_SCALE_RUNS = "no run with another loss scale"
+    NOTHING_MEASURED = "no losses and no norms to measure"
     UNSTEADY = "the old program varies"
     SCALE_LEVEL = "level of the loss scale"
     # What shows that the runs did the same.
@@ -86,6 +87,7 @@ VERDICTS: Dict[Kind, Verdict] = {
             Kind.NO_BASELINE,
             Kind.FEW_STEPS,
             Kind.NO_SCALE_RUNS,
+            Kind.NOTHING_MEASURED,
             Kind.UNSTEADY,
             Kind.SCALE_LEVEL,
         ),

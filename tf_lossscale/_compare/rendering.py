@@ -351,6 +351,10 @@ _PHRASES: Dict[Kind, _Phrase] = {
     Kind.NO_SCALE_RUNS: lambda v: (
         f"only one run skips step {v['step']}, and no disturbed run has another loss scale"
     ),
+    Kind.NOTHING_MEASURED: lambda v: (
+        "after the first step, the records have neither losses nor norms of gradients that are not "
+        "clipped"
+    ),
     Kind.UNSTEADY: lambda v: (
         "the old program varies so much that a difference of the losses below "
         f"{_percent(v['would_show'])} would not show"
@@ -374,6 +378,9 @@ _ADVICE = {
         "call `get_unscaled_gradients` (v1: `compute_gradients`) in the new program, too."
     ),
     Kind.FEW_STEPS: f"record at least {limits.FEW.value:g} steps.",
+    Kind.NOTHING_MEASURED: (
+        "record both programs with one scaled loss for each step, or without clipping."
+    ),
     Kind.UNSTEADY: "record both programs in float32, or with dropout off.",
 }
 

@@ -292,7 +292,7 @@ def unpacked(values: Iterable[Any]) -> Row:
         good_steps=int(good) if good >= 0 else None,
         bad_steps=int(bad_steps) if bad_steps >= 0 else None,
         rate=None if rate == _UNKNOWN else rate,
-        norm=_norm(norm) if finite else None,
+        norm=_norm(norm),
         unscaled_norm=_norm(unscaled_norm),
         finite=finite,
         bad=int(bad) if bad >= 0 else None,

@@ -214,6 +214,37 @@ def test_runs_that_part_need_a_disturbed_run_with_another_scale():
     )
 
 
+def test_what_follows_when_no_disturbed_run_skips_the_same_steps_is_measured():
+    # The new run skips the same steps as the old one to the end. Disturbed runs do not.
+    old = Run(steps=400, rounding=5e-2)
+    new = record(old)
+    new.loss[390:] = [loss * 3.0 for loss in new.loss[390:]]
+    parts = [Runs(record(old), other.run).part for other in again(old)]
+    assert max(parts) < 390
+    found = compare(record(old), new, Conditions(again=again(old)))
+    assert found.verdict is Verdict.DIFFERENT
+    assert found.step == 390
+    plain = [other for other in again(old) if not other.has_other_scale]
+    found = compare(record(old), new, Conditions(again=plain))
+    assert (found.verdict, found.first.kind) == (Verdict.UNDECIDED, Kind.NO_SCALE_RUNS)
+
+
+def test_records_without_losses_that_are_clipped_in_all_steps_show_nothing():
+    old, new = record(CALM), record(dataclasses.replace(CALM, kernel=1))
+    others = again(CALM)
+    for run in (old, new, *(repeated.run for repeated in others)):
+        run.loss = [None] * len(run.steps)
+        run.unscaled_norm = [None] * len(run.steps)
+        run.norm = [0.5] * len(run.steps)
+    new.norm[3] = 0.4
+    for repeated, norm in zip(others, (0.41, 0.42, 0.43, 0.44, 0.45)):
+        repeated.run.norm[3] = norm
+    found = compare(old, new, Conditions(again=others))
+    assert (found.verdict, found.first.kind) == (Verdict.UNDECIDED, Kind.NOTHING_MEASURED)
+    assert "inf" not in rendering.sentence(found)
+    assert "have neither losses nor norms" in rendering.sentence(found)
+
+
 def test_many_more_skips_are_different():
     old = Run(steps=400)
     new = record(old)

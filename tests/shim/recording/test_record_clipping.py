@@ -170,3 +170,22 @@ def test_gradients_that_the_program_computes_and_clips_itself(tmp_path):
             session.run(tf1.global_variables_initializer())
             session.run(step)
     assert (recording.record.bad, recording.record.bad_count) == ([1], [1])
+
+
+def test_the_norm_of_gradients_that_the_program_made_finite(tmp_path):
+    with Recording(tmp_path) as recording, tf.Graph().as_default():
+        variables = [tf1.get_variable(n, initializer=[1.0, 0.0], use_resource=True) for n in "ab"]
+        optimizer = v1_optimizer()
+        pairs = optimizer.compute_gradients(clipping.second_is_infinite(variables), variables)
+        zeroed = [
+            (tf.where(tf1.is_finite(gradient), gradient, tf.zeros_like(gradient)), variable)
+            for gradient, variable in pairs
+        ]
+        step = optimizer.apply_gradients(zeroed)
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+    record = recording.record
+    assert (record.applied, record.finite) == ([True], [True])
+    assert record.norm == [pytest.approx(np.sqrt(2.0**2 + 0.5**2))]
+    assert record.unscaled_norm == [None]
