@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 from tf_lossscale._compare import rendering
 from tf_lossscale._compare.comparing import (
@@ -18,7 +18,7 @@ from tf_lossscale._compare.page import page
 from tf_lossscale._compare.runs import Again, Conditions
 from tf_lossscale._process import ArgumentParser
 from tf_lossscale._records.disturbed import paths_of
-from tf_lossscale._records.format import names_of_changes, printable
+from tf_lossscale._records.format import RunHeader, main_change, names_of_changes, printable
 from tf_lossscale._records.output import write
 from tf_lossscale._records.reading import Record, RecordError, read_record
 from tf_lossscale._records.summary import LONGEST, shortened
@@ -193,15 +193,32 @@ def _rank(comparison: Comparison) -> Tuple[int, float, bool]:
 
 
 def _first_line(records: _Records, found: List[Comparison], titles: List[str], first: int) -> str:
-    """Returns the verdict, with the names that the shim had put under `tensorflow` in a run."""
-    names = []
-    for which, record in (("old", records.old), ("new", records.new)):
-        changes = names_of_changes(record.header)
-        if changes:
-            names.append(f"The {which} run had {changes}.")
+    """Returns the verdict, with the names that the shim had put under `tensorflow` in a run.
+
+    If it would be too long, it has the most important name, and a note all of them.
+    """
     text = rendering.sentence(found[0]) if len(found) == 1 else _summary(found, titles, first)
-    ending = shortened(" ".join(["", *names]), LONGEST // 2)
+    every, main = (
+        " ".join([text, *_changes(records, phrase)]) for phrase in (names_of_changes, main_change)
+    )
+    if len(every) <= LONGEST:
+        return every
+    records.notes.extend(map(_lower, _changes(records, names_of_changes)))
+    ending = main[len(text) :]
     return shortened(text, LONGEST - len(ending)) + ending
+
+
+def _changes(records: _Records, phrase: Callable[[RunHeader], str]) -> List[str]:
+    """Returns a sentence for each run with names that the shim had put under `tensorflow`."""
+    headers = [("The old run", records.old.header), ("The new run", records.new.header)]
+    found = [(which, phrase(header)) for which, header in headers if names_of_changes(header)]
+    if len(found) > 1 and found[0][1] == found[1][1]:
+        found = [("Both runs", found[0][1])]
+    return [f"{which} had {changes}." for which, changes in found]
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 def _summary(found: List[Comparison], titles: List[str], first: int) -> str:

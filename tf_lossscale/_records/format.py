@@ -163,6 +163,13 @@ def names_of_changes(header: RunHeader) -> str:
     return " and ".join(found)
 
 
+def main_change(header: RunHeader) -> str:
+    """Returns the same in a few words: what was replaced, or how many names were supplied."""
+    count = len(header.supplied or ())
+    supplied = f"{count} name{'' if count == 1 else 's'} supplied by the shim"
+    return names_of_changes(RunHeader(replaced=header.replaced)) or supplied
+
+
 def _some(names: List[str]) -> str:
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return ", ".join(names[:_SHOWN_NAMES]) + more

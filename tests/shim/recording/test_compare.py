@@ -669,6 +669,29 @@ def test_a_replaced_class_is_named_in_the_first_line(tmp_path, capsys):
     assert json.loads(report.read_text())["replaced"] == {"old": [], "new": ["tf.keras.A"]}
 
 
+def test_a_long_verdict_keeps_its_cause_and_the_replaced_class(tmp_path, capsys):
+    supplied = [f"tf.keras.mixed_precision.experimental.Name{number}" for number in range(9)]
+    replaced = ["tf.keras.mixed_precision.LossScaleOptimizer"]
+    header = RunHeader("2.21.0", replaced=replaced, supplied=supplied)
+    wrong = record(CALM)
+    wrong.norm = [norm / 32768 for norm in wrong.norm]
+    wrong.unscaled_norm = [norm / 32768 for norm in wrong.unscaled_norm]
+    runs = record(CALM), wrong
+    for run in runs:
+        run.scales = [32768.0] * len(run.steps)
+        run.scale.initial_scale = 32768.0
+    files = [tmp_path / "old", tmp_path / "new"]
+    old, new = (write(file, run, header=header) for file, run in zip(files, runs))
+    assert main([old, new]) == 1
+    first, note = capsys.readouterr().out.splitlines()[:2]
+    assert first.endswith(
+        "or its gradients are unscaled twice. Both runs had "
+        "tf.keras.mixed_precision.LossScaleOptimizer replaced by the shim."
+    )
+    assert "and 7 more supplied by the shim" in note
+    assert max(len(first), len(note)) <= 300
+
+
 def test_no_line_is_longer_than_300_characters(tmp_path, capsys):
     names = [f"tf.{'x' * 40}{number}" for number in range(30)]
     header = RunHeader("2.21.0", supplied=names, replaced=names)
