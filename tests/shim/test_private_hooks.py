@@ -404,7 +404,8 @@ def test_an_override_that_nothing_calls_is_refused(cls: Any, hook: Any) -> None:
 def test_other_methods_are_not_refused(cls: Any) -> None:
     called = {hook.name for hooks in PRIVATE_HOOKS.values() for hook in hooks if not hook.instead}
     later = {"check_finite"} if recorded.default_kind() != "keras3" else set()
-    for name in {*called, *later, "_scale", "apply"}:
+    refused = {hook.name for hook in REFUSED}  # one can have the name of a method of a v1 class
+    for name in {*called, *later, "_scale", "apply"} - refused:
         for make in in_programs(cls, name).values():
             make()
 

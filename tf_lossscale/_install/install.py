@@ -234,7 +234,7 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
 
 
 def _has_class_of_keras_3(module: Any) -> bool:
-    return hasattr(module, "Trainer")
+    return hasattr(module, "BaseTrainer") or hasattr(module, "Trainer")
 
 
 def _scaling_of_compile(model: Any, always: bool) -> Any:

@@ -206,6 +206,7 @@ def _keras_3(hook: CompileHook, original: Any) -> Any:
 
 _METHODS = (
     _Method("Trainer", "compile", _keras_3),
+    _Method("BaseTrainer", "compile", _keras_3),  # its name from Keras 3.16 on
     _Method("Model", "_get_optimizer", _eager_keras_2),
     _Method("Model", "_set_optimizer", _graph_keras_2),
 )

@@ -70,6 +70,7 @@ PRIVATE_HOOKS: Dict[str, Tuple[Hook, ...]] = {
         Hook("_common_apply", first=(2, 16), instead=_STEP_OF_KERAS_3),
         Hook("_stateful_handle_finite_grads", first=(2, 16), instead=_STEP_OF_KERAS_3),
         Hook("_stateful_handle_non_finite_grads", first=(2, 16), instead=_STEP_OF_KERAS_3),
+        Hook("_unscale_grads", first=(2, 22), instead=_STEP_OF_KERAS_3),  # from Keras 3.16 on
     ),
 }
 """By the class: of contrib and v1; for Keras, by the kind of the inner optimizer."""
