@@ -19,6 +19,7 @@ _INSIDE = {
 }
 """What counts in a line outside strings, and inside those with each quote."""
 _MARK = "lossscale-masked-line-"
+_MARKED = re.compile(f"#{_MARK}([0-9]{{1,9}})#")
 
 
 class MaskedCell:
@@ -42,11 +43,23 @@ class MaskedCell:
         Raises:
           ValueError: if a placeholder does not occur exactly once.
         """
-        for placeholder, line in zip(self._placeholders, self.lines.values()):
-            if source.count(placeholder) != 1:
-                raise ValueError(f"the line {line.strip()!r} would get lost")
-            source = source.replace(placeholder, line)
-        return source
+        lines = list(self.lines.values())
+        left = dict(enumerate(self._placeholders))
+        out = []
+        at = 0
+        for mark in _MARKED.finditer(source):
+            number = int(mark[1])
+            if number >= len(lines):
+                continue  # text of the cell
+            placeholder = left.pop(number, None)
+            start = mark.end() - len(placeholder or "")
+            if placeholder is None or not source.startswith(placeholder, max(start, at)):
+                raise ValueError(f"the line {lines[number].strip()!r} would get lost")
+            out += [source[at:start], lines[number]]
+            at = mark.end()
+        for number in left:
+            raise ValueError(f"the line {lines[number].strip()!r} would get lost")
+        return "".join(out) + source[at:]
 
 
 def mask(source: str) -> MaskedCell:

@@ -16,6 +16,7 @@ __all__ = [
     "SourceError",
     "check_round_trip",
     "check_syntax",
+    "looks_like_python_2",
     "parsed",
     "python_tree",
 ]
@@ -163,7 +164,12 @@ def _unvalidated() -> Iterator[None]:
         cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
 
 
+def looks_like_python_2(source: bytes) -> bool:
+    """Whether a line has a statement that Python 3 rejects, such as `print x`."""
+    return bool(_PYTHON_2.search(source))
+
+
 def _hint(source: bytes) -> str:
-    if _PYTHON_2.search(source):
+    if looks_like_python_2(source):
         return "it looks like Python 2: convert it first (2to3, futurize)"
     return "fix the syntax error, or --exclude the file"

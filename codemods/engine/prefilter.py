@@ -138,8 +138,9 @@ _LEGACY = re.compile(
     rb"\b(?:LossScale|"
     + "|".join(sorted(DISTINCTIVE | {*SCALING})).encode()
     + rb")\b|\b(?:keras|contrib|train|v1|v2)\s*\.\s*mixed_precision\b|\bmixed_precision\s*\."
-    rb"|\bimport\b[^\n]*\bmixed_precision\b"
 )
+_IMPORT = re.compile(rb"\bimport\b")
+_MODULE = re.compile(rb"\bmixed_precision\b")
 
 
 def may_refer(source: bytes) -> bool:
@@ -148,13 +149,32 @@ def may_refer(source: bytes) -> bool:
     That is, it mentions TensorFlow or imports from its own package, and it mentions a legacy name
     or module. In doubt, it does: comments and strings count, too.
     """
-    return bool(_TENSORFLOW.search(source) and _LEGACY.search(source))
+    if not _TENSORFLOW.search(source):
+        return False
+    return bool(_LEGACY.search(source)) or _imports_module(source)
+
+
+def _imports_module(source: bytes) -> bool:
+    """Whether the module stands behind `import` in a line.
+
+    One expression for both would search the rest of a line again from each `import` in it.
+    """
+    module = _MODULE.search(source)
+    while module is not None:
+        start = source.rfind(b"\n", 0, module.start()) + 1
+        end = source.find(b"\n", module.end())
+        end = len(source) if end < 0 else end
+        first = _IMPORT.search(source, start, end)
+        if first is not None and _MODULE.search(source, first.end(), end):
+            return True
+        module = _MODULE.search(source, end)
+    return False
 
 
 _CONTRIB = b".contrib"
 _OTHER = re.compile(
     rb"^[^#\n]*(?:(?<![\w.])|(?<=\\n))(?:tf|tensorflow)\.contrib\b"
-    rb"(?![\w.]*(?:\.|\s+import\s+\(?\s*)"
+    rb"(?![\w.]*(?:\.|\s+import\s+(?:\(\s*)?)"
     rb"(?:mixed_precision|CrossShardOptimizer|cross_replica_sum|tpu_optimizer|tpu_ops)\b)",
     re.MULTILINE,
 )

@@ -22,11 +22,12 @@ from ..model import FileError, FileResult
 from .limits import LateError, Limits, memory_bound
 from .results import FileOutcome, Job, JobKind, Plan, Read
 
-__all__ = ["Desk", "failed", "finished"]
+__all__ = ["Desk", "failed", "finished", "importing_lines"]
 
 _MOST_KEPT = 256 * 1024
 """Bytes of the files of which a worker keeps the trees, which take a hundred times as much."""
-_IMPORTING = re.compile(rb"[^\n]*\bimport\b[^\n]*")
+_IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
+"""A line with `import`; without the anchor, other lines would be searched from each byte on."""
 _SHIM = b"tf_lossscale"
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -127,8 +128,9 @@ class Desk:
             self._garbage += len(source)
             links = links_in(source, file)
             if not links.is_known:
-                lines = b"\n".join(_IMPORTING.findall(source)).decode("utf-8", "replace")
-                links = links._replace(imports=frozenset(_WORD.findall(lines)))
+                lines = importing_lines(source).decode("utf-8", "replace")
+                words_seen = frozenset(word[0] for word in _WORD.finditer(lines))
+                links = links._replace(imports=words_seen)
             found[file] = links
         return found
 
@@ -154,6 +156,11 @@ class Desk:
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
         return FileError(path, 0, message)
+
+
+def importing_lines(source: bytes) -> bytes:
+    """The lines with `import` of a source that cannot be parsed."""
+    return b"\n".join(_IMPORTING.findall(source))
 
 
 def finished(path: str, real: str, result: FileResult, plan: Plan) -> FileOutcome:
