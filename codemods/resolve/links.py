@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Optional
+from typing import Any, Optional, TypeVar
 
 from ..facts import Links, Trait
 from .vocabulary import SCALING
@@ -19,6 +19,7 @@ __all__ = ["UNKNOWN", "links_of"]
 UNKNOWN = Links(is_known=False)
 """The links of a file that Python cannot parse."""
 
+_Node = TypeVar("_Node", bound=ast.AST)
 _ANY = "*"
 _IMPORTING = ("import_module", "__import__", "import_string", "find_spec", "run_module", "locate")
 """Functions that take the path of a module."""
@@ -39,34 +40,57 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
     known = list(trees)
     if any(tree is None for tree in known):
         return UNKNOWN
-    nodes = [node for tree in known if tree is not None for node in ast.walk(tree)]
+    nodes = _Nodes(tree for tree in known if tree is not None)
     reader = _Reader(nodes)
     return Links(
         frozenset(reader.imports),
         {module: frozenset(names) for module, names in reader.reads().items()},
         frozenset(reader.stars),
-        any(map(_loads_files, nodes)),
+        any(map(_loads_files, nodes.of(ast.Call))),
         frozenset(_traits(nodes)),
     )
+
+
+class _Nodes:
+    """The nodes of trees by their class, collected once.
+
+    Nearly all the time of a run over many files can go into this: `ast.walk` takes twice as long,
+    and each further loop over all nodes as long as the parser.
+    """
+
+    def __init__(self, trees: Iterable[ast.AST]) -> None:
+        self._found: dict[type[ast.AST], list[Any]] = {}
+        left = list(trees)
+        while left:
+            node = left.pop()
+            self._found.setdefault(node.__class__, []).append(node)
+            for value in node.__dict__.values():
+                if isinstance(value, list):
+                    left += [item for item in value if isinstance(item, ast.AST)]
+                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                    left.append(value)
+
+    def of(self, kind: type[_Node]) -> list[_Node]:
+        """The nodes of a class, in no particular order."""
+        return self._found.get(kind, [])
 
 
 class _Reader:
     """Collects what the nodes of one file import and read."""
 
-    def __init__(self, nodes: list[ast.AST]) -> None:
+    def __init__(self, nodes: _Nodes) -> None:
         self.imports: set[str] = set()
         self.stars: set[str] = set()
         self._nodes = nodes
         self._reads: dict[str, set[str]] = {}
         self._bound: dict[str, set[str]] = {}
         """The paths that each imported name can mean, in any scope."""
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                self._import(node)
-            elif isinstance(node, ast.ImportFrom):
-                self._import_from(node)
-            elif isinstance(node, ast.Call):
-                self.imports.update(_named_modules(node))
+        for statement in nodes.of(ast.Import):
+            self._import(statement)
+        for from_import in nodes.of(ast.ImportFrom):
+            self._import_from(from_import)
+        for call in nodes.of(ast.Call):
+            self.imports.update(_named_modules(call))
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -92,12 +116,14 @@ class _Reader:
 
     def reads(self) -> dict[str, set[str]]:
         """The names that are read from each path that may be a module."""
-        inner = {id(node.value) for node in self._nodes if isinstance(node, ast.Attribute)}
-        for node in self._nodes:
-            if isinstance(node, ast.Attribute):
-                self._read_chain(node)
-            elif isinstance(node, ast.Name) and id(node) not in inner:
-                for path in self._bound.get(node.id, ()):
+        attributes = self._nodes.of(ast.Attribute)
+        inner = {id(attribute.value) for attribute in attributes}
+        for attribute in attributes:
+            if id(attribute) not in inner:  # a chain reads all that its beginnings read
+                self._read_chain(attribute)
+        for name in self._nodes.of(ast.Name):
+            if name.id in self._bound and id(name) not in inner:
+                for path in self._bound[name.id]:
                     self._read(path, _ANY)
         if self.stars:
             names = self._names_of_stars()
@@ -117,11 +143,10 @@ class _Reader:
         """The names that the file reads, but does not bind by a statement."""
         bound = set(self._bound)
         read: set[str] = set()
-        for node in self._nodes:
-            if isinstance(node, ast.Name):
-                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                bound.add(node.name)
+        for name in self._nodes.of(ast.Name):
+            (read if isinstance(name.ctx, ast.Load) else bound).add(name.id)
+        bound.update(function.name for function in self._nodes.of(ast.FunctionDef))
+        bound.update(defined.name for defined in self._nodes.of(ast.ClassDef))
         return read - bound
 
 
@@ -163,21 +188,19 @@ def _named_modules(call: ast.Call) -> Iterator[str]:
             yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
 
 
-def _loads_files(node: ast.AST) -> bool:
-    """Whether a node loads modules or files that it does not name."""
-    if not isinstance(node, ast.Call):
-        return False
-    function = _function(node)
+def _loads_files(call: ast.Call) -> bool:
+    """Whether a call loads modules or files that it does not name."""
+    function = _function(call)
     if function in _IMPORTING:
-        return bool(node.args) and not _text(node)
-    return function in _LOADING and not (function == "exec" and _text(node))
+        return bool(call.args) and not _text(call)
+    return function in _LOADING and not (function == "exec" and _text(call))
 
 
-def _traits(nodes: list[ast.AST]) -> Iterator[Trait]:
+def _traits(nodes: _Nodes) -> Iterator[Trait]:
     """What a file has, as far as attributes show."""
-    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    names |= {node.name for node in nodes if isinstance(node, ast.alias)}
+    attributes = nodes.of(ast.Attribute)
+    names = {name.id for name in nodes.of(ast.Name)}
+    names |= {alias.name for alias in nodes.of(ast.alias)}
     is_compiling = (
         node.attr == "compile" and _chain(node.value)[0] not in _REGULAR_EXPRESSIONS
         for node in attributes
@@ -189,7 +212,7 @@ def _traits(nodes: list[ast.AST]) -> Iterator[Trait]:
         yield Trait.COMPILE
     if _applies_by_model(nodes, attributes):
         yield Trait.LOOP
-    if any(isinstance(node, ast.Compare) and _compares_type(node) for node in nodes):
+    if any(map(_compares_type, nodes.of(ast.Compare))):
         yield Trait.TYPE_TEST
 
 
@@ -202,7 +225,7 @@ def _compares_type(node: ast.Compare) -> bool:
     )
 
 
-def _applies_by_model(nodes: list[ast.AST], attributes: list[ast.Attribute]) -> bool:
+def _applies_by_model(nodes: _Nodes, attributes: list[ast.Attribute]) -> bool:
     """Whether a step applies gradients with the optimizer that a Keras model has compiled.
 
     Not if the file assigns an optimizer to that attribute, which is then one of its own, or if it
@@ -223,12 +246,11 @@ def _applies_by_model(nodes: list[ast.AST], attributes: list[ast.Attribute]) -> 
     return any(_chain(node.value) == (name, []) for node in steps for name in named)
 
 
-def _names_of_model_optimizer(nodes: list[ast.AST]) -> set[str]:
+def _names_of_model_optimizer(nodes: _Nodes) -> set[str]:
     """The names that `optimizer = self.optimizer` before a step binds."""
-    assigns = [node for node in nodes if isinstance(node, ast.Assign)]
     targets = [
         target
-        for node in assigns
+        for node in nodes.of(ast.Assign)
         if isinstance(node.value, ast.Attribute) and node.value.attr == "optimizer"
         for target in node.targets
     ]
