@@ -8,7 +8,19 @@ data, stand first; `keras_files` recognizes them in the files of Keras.
 """
 
 import re
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 LOSS_SCALE = "loss scale"
 GOOD_STEPS = "good steps"
@@ -188,58 +200,73 @@ def parts_of(key: str) -> Tuple[str, str, str]:
 
 
 def by_name(tensors: Mapping[str, Entry]) -> Iterable[Found]:
+    for keys in _groups(tensors):
+        found: List[Found] = [
+            (layout, {name: keys[name] for name in layout.roles})
+            for layout in _layouts_by_name(keys, tensors)
+        ]
+        _add_unknown(found, keys, tensors)
+        yield from found
+
+
+def _groups(tensors: Mapping[str, Entry]) -> Iterable[Dict[str, str]]:
+    """Returns the keys by name of scalars that are named like a loss scale, by their scope."""
     groups: Dict[Tuple[str, str], Dict[str, str]] = {}
     for key, entry in sorted(tensors.items()):
         scope, name, number = parts_of(key)
         if name in _NAMES and not entry.shape:
             groups.setdefault((scope, number), {})[name] = key
-    for keys in groups.values():
-        found: List[Found] = []
-        dtypes = {name: tensors[key].dtype for name, key in keys.items()}
-        for family, layout in NAMED.items():
-            scale, *counters = layout.roles
-            types = {dtypes.get(counter) for counter in counters}
-            if dtypes.get(scale) in _FLOATS and types == {COUNTERS[family]}:
-                # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
-                by_keras = layout is V1 and any(
-                    key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
-                    for key, entry in tensors.items()
-                )
-                named = {name: keys[name] for name in layout.roles}
-                found.append((KERAS_NAMES if by_keras else layout, named))
-        _add_unknown(found, keys, tensors)
-        yield from found
+    return groups.values()
+
+
+def _layouts_by_name(keys: Mapping[str, str], tensors: Mapping[str, Entry]) -> Iterator[Layout]:
+    """Yields the layouts all of whose variables are in a group, with their types."""
+    dtypes = {name: tensors[key].dtype for name, key in keys.items()}
+    for family, layout in NAMED.items():
+        scale, *counters = layout.roles
+        types = {dtypes.get(counter) for counter in counters}
+        if dtypes.get(scale) not in _FLOATS or types != {COUNTERS[family]}:
+            continue
+        # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
+        yield KERAS_NAMES if layout is V1 and _has_iterations(tensors) else layout
+
+
+def _has_iterations(tensors: Mapping[str, Entry]) -> bool:
+    return any(
+        key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
+        for key, entry in tensors.items()
+    )
 
 
 def by_object(graph: Any, tensors: Mapping[str, Entry]) -> Iterable[Found]:
+    key_of = list(map(_key_of, graph.nodes))
+    children = list(map(_children_of, graph.nodes))
+    values = [{name: key_of[child] for name, child in sorted(named.items())} for named in children]
     found: List[Found] = []
-    key_of = [
-        next(
-            (
-                attribute.checkpoint_key
-                for attribute in node.attributes
-                if attribute.name == "VARIABLE_VALUE"
-            ),
-            "",
-        )
-        for node in graph.nodes
-    ]
-    children = [
-        {child.local_name: child.node_id for child in node.children} for node in graph.nodes
-    ]
-    values = [
-        {name: key_of[child] for name, child in sorted(references.items())}
-        for references in children
-    ]
     for number, keys in enumerate(values):
-        for layout in (KERAS_3, CONTRIB, V1):
-            if all(map(keys.get, layout.roles)):
-                named = {name: keys[name] for name in layout.roles}
-                found.append((_layout_of(children, number) if layout is V1 else layout, named))
-                break
+        layout = _complete_layout(keys)
+        if layout is not None:
+            named = {name: keys[name] for name in layout.roles}
+            found.append((_layout_of(children, number) if layout is V1 else layout, named))
     for keys in values:
         _add_unknown(found, keys, tensors)
     return found
+
+
+def _children_of(node: Any) -> Dict[str, int]:
+    return {child.local_name: child.node_id for child in node.children}
+
+
+def _key_of(node: Any) -> str:
+    """Returns the key of the value of a variable; empty for another object."""
+    attributes = (found for found in node.attributes if found.name == "VARIABLE_VALUE")
+    return next((attribute.checkpoint_key for attribute in attributes), "")
+
+
+def _complete_layout(keys: Mapping[str, str]) -> Optional[Layout]:
+    """Returns the layout all of whose variables are children of an object."""
+    layouts = (KERAS_3, CONTRIB, V1)
+    return next((layout for layout in layouts if all(map(keys.get, layout.roles))), None)
 
 
 def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[str, Entry]) -> None:
@@ -255,7 +282,7 @@ def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[s
 
 def _layout_of(children: Sequence[Mapping[str, int]], number: int) -> Layout:
     """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
-    for owner in (names for names in children if names.get("loss_scale") == number):
+    for owner in (named for named in children if named.get("loss_scale") == number):
         if "iter" in owner:
             return KERAS_2_3
         if "_iterations" in owner:

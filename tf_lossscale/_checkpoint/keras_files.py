@@ -109,19 +109,23 @@ def _states(file: Any) -> Iterator[State]:
     file.visititems(items.__setitem__)
     datasets = {name: item for name, item in items.items() if hasattr(item, "dtype")}
     for name in sorted(datasets):
-        scope, _, last = name.rpartition("/")
-        if last == "dynamic_scale":
-            keys = [f"{scope}/{role}" if scope else role for role in KERAS_3.roles]
-        elif last == "3" and _are_of_keras_3(scope, datasets):
-            keys = [f"{scope}/3", f"{scope}/2"]
-        else:
-            continue
-        if all(_is_number(datasets.get(key)) for key in keys):
+        keys = _keys_of_state(name, datasets)
+        if keys and all(_is_number(datasets.get(key)) for key in keys):
             variables = [
                 Variable(key, role, datasets[key].dtype.name, datasets[key][()].item())
                 for key, role in zip(keys, KERAS_3.roles.values())
             ]
             yield State(KERAS_3, tuple(variables))
+
+
+def _keys_of_state(name: str, datasets: Dict[str, Any]) -> List[str]:
+    """Returns the loss scale and its counter, if the former has this name; else an empty list."""
+    scope, _, last = name.rpartition("/")
+    if last == "dynamic_scale":
+        return [f"{scope}/{role}" if scope else role for role in KERAS_3.roles]
+    if last == "3" and _are_of_keras_3(scope, datasets):
+        return [f"{scope}/3", f"{scope}/2"]
+    return []
 
 
 def _are_of_keras_3(scope: str, datasets: Dict[str, Any]) -> bool:

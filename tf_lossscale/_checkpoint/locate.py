@@ -54,13 +54,24 @@ def locate(path: str) -> Place:
         if _is_file(prefix + ".index"):
             return Place(TENSORFLOW, prefix)
     if not _is_file(path):
-        message = f"{path}: there is no checkpoint, SavedModel, .h5 or .keras file at this path."
-        folder = os.path.dirname(path) or "."
-        near = _prefixes(folder) if _is_directory(folder) else []
-        if near:
-            more = ", ..." if len(near) > 5 else ""
-            message += f" Checkpoints there: {', '.join(near[:5])}{more}"
-        raise CheckpointError(message)
+        raise CheckpointError(_nothing_there(path))
+    _check_may_be_one_file(path, start)
+    return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
+
+
+def _nothing_there(path: str) -> str:
+    """Returns the message for a path without a file, with the checkpoints in its directory."""
+    message = f"{path}: there is no checkpoint, SavedModel, .h5 or .keras file at this path."
+    folder = os.path.dirname(path) or "."
+    near = _prefixes(folder) if _is_directory(folder) else []
+    if not near:
+        return message
+    more = ", ..." if len(near) > 5 else ""
+    return f"{message} Checkpoints there: {', '.join(near[:5])}{more}"
+
+
+def _check_may_be_one_file(path: str, start: bytes) -> None:
+    """Raises CheckpointError for a file that its name or size shows to be none."""
     stem, suffix = without_suffix(path), os.path.splitext(path)[1].lower()
     if stem != path:
         raise CheckpointError(f"{stem}.index: the index of this checkpoint is missing")
@@ -70,7 +81,6 @@ def locate(path: str) -> Place:
         raise CheckpointError(f"{path}: not an HDF5 file: the signature is missing")
     if suffix == ".keras":
         raise CheckpointError(f"{path}: not a .keras file: it is not a zip archive")
-    return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
 
 
 def without_suffix(path: str) -> str:
@@ -149,7 +159,7 @@ def _data_files(prefix: str) -> List[str]:
 
 
 def _prefixes(path: str) -> List[str]:
-    return [file[: -len(".index")] for file in _glob(path, "*.index")]
+    return [name[: -len(".index")] for name in _glob(path, "*.index")]
 
 
 def _gfile(path: str) -> Any:

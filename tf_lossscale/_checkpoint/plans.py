@@ -9,7 +9,15 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint import finding
-from tf_lossscale._checkpoint.finding import COUNTERS, GOOD_STEPS, NAMED, Entry, State, parts_of
+from tf_lossscale._checkpoint.finding import (
+    COUNTERS,
+    GOOD_STEPS,
+    NAMED,
+    Entry,
+    State,
+    Variable,
+    parts_of,
+)
 from tf_lossscale._checkpoint.locate import CheckpointError
 
 # Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
@@ -53,12 +61,7 @@ def plan(
     checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
-    if "" in families:
-        unknown = [v.key for state in states if not state.layout.family for v in state.variables]
-        raise CheckpointError(
-            f"{', '.join(unknown)}: may be a loss scale, but of a class that tf-lossscale does not "
-            "know, so it cannot be converted"
-        )
+    _check_known(states)
     if graph is None and to in NAMED and families <= set(NAMED):
         return _plan_by_name(states, tensors, to, control_flow, renames)
     if control_flow or renames:
@@ -70,6 +73,21 @@ def plan(
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
     if not any(state.layout is finding.KERAS_1_14 for state in states):
         return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
+    return _plan_merged(tensors, graph)
+
+
+def _check_known(states: Sequence[State]) -> None:
+    unknown = [state for state in states if not state.layout.family]
+    keys = [variable.key for state in unknown for variable in state.variables]
+    if keys:
+        raise CheckpointError(
+            f"{', '.join(keys)}: may be a loss scale, but of a class that tf-lossscale does not "
+            "know, so it cannot be converted"
+        )
+
+
+def _plan_merged(tensors: Mapping[str, Entry], graph: Any) -> Plan:
+    """Plans a copy in which each loss-scale optimizer has the variables of its inner optimizer."""
     keys = merge_inner_optimizers(graph)
     kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
     result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
@@ -174,24 +192,30 @@ def _moved(
     for state in states:
         scope, _, number = parts_of(state.variables[0].key)
         names = {role: scope + name + number for name, role in NAMED[to].roles.items()}
-        for key, role, dtype, value in state.variables:
-            if role not in names:
-                moved[key] = None
-                notices.append(
-                    f"{key} ({value}) is dropped: DynamicLossScale has no such counter and lowers "
-                    "the loss scale at every bad step"
-                )
+        for variable in state.variables:
+            if variable.role in names:
+                moved[variable.key] = _renamed(variable, names.pop(variable.role), to)
                 continue
-            dtype = COUNTERS[to] if role == GOOD_STEPS else dtype
-            if dtype == "int32" and abs(value or 0) >= 2**31:
-                raise CheckpointError(
-                    f"{key} is {value}, which {dtype}, its type in the copy, cannot represent"
-                )
-            moved[key] = Tensor(names.pop(role), dtype, key)
+            moved[variable.key] = None
+            notices.append(
+                f"{variable.key} ({variable.value}) is dropped: DynamicLossScale has no such "
+                "counter and lowers the loss scale at every bad step"
+            )
         for role, key in names.items():
             made.append(Tensor(key, COUNTERS[to], None, 0))
             notices.append(f"{key} ({role}), which is not in SRC, is set to 0")
     return moved, made, notices
+
+
+def _renamed(variable: Variable, name: str, to: str) -> Tensor:
+    """Returns the tensor of a variable under another name, with the type of the class `to`."""
+    dtype = COUNTERS[to] if variable.role == GOOD_STEPS else variable.dtype
+    if dtype == "int32" and abs(variable.value or 0) >= 2**31:
+        raise CheckpointError(
+            f"{variable.key} is {variable.value}, which {dtype}, its type in the copy, cannot "
+            "represent"
+        )
+    return Tensor(name, dtype, variable.key)
 
 
 def _powers(
@@ -240,19 +264,10 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
     keys: Dict[str, str] = {}
     dropped: List[int] = []
     for node in graph.nodes:
-        children = {child.local_name: child.node_id for child in node.children}
-        inner = children.get(_INNER)
-        if inner is None or "loss_scale" not in children:
+        inner = _inner_of(graph, node)
+        if inner is None:
             continue
-        if "iter" not in [child.local_name for child in graph.nodes[inner].children]:
-            continue
-        others = (child for node in graph.nodes for child in node.children)
-        names = [child.local_name for child in others if child.node_id == inner]
-        if names != [_INNER]:
-            raise CheckpointError(
-                "the inner optimizer was stored a second time, as {}, which later Keras restores "
-                "as a separate object".format(", ".join(sorted({*names} - {_INNER})) or _INNER)
-            )
+        _check_stored_once(graph, inner)
         _rename(graph, graph.nodes[inner], keys)
         own = [child.local_name for child in node.children]
         del node.children[own.index(_INNER)]
@@ -263,6 +278,26 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
         dropped.append(inner)
     _remove(graph, dropped)
     return keys
+
+
+def _inner_of(graph: Any, node: Any) -> Optional[int]:
+    """Returns the number of the optimizer in a loss-scale optimizer of layout A, else None."""
+    children = {child.local_name: child.node_id for child in node.children}
+    inner = children.get(_INNER)
+    if inner is None or "loss_scale" not in children:
+        return None
+    names = [child.local_name for child in graph.nodes[inner].children]
+    return inner if "iter" in names else None
+
+
+def _check_stored_once(graph: Any, inner: int) -> None:
+    references = (child for node in graph.nodes for child in node.children)
+    names = [child.local_name for child in references if child.node_id == inner]
+    if names != [_INNER]:
+        raise CheckpointError(
+            "the inner optimizer was stored a second time, as {}, which later Keras restores "
+            "as a separate object".format(", ".join(sorted({*names} - {_INNER})) or _INNER)
+        )
 
 
 def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
