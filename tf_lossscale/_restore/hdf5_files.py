@@ -7,7 +7,15 @@ import numpy as np
 
 from tf_lossscale._checkpoint.keras_files import import_hdf5
 from tf_lossscale._restore.optimizer_state import SLOT_NAMES
-from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor, add_node
+from tf_lossscale._restore.stored import (
+    Node,
+    RestoreError,
+    Slot,
+    Stored,
+    Tensor,
+    add_node,
+    left_to_keras,
+)
 
 _TOP_LEVEL = "top_level_model_weights"
 _ITERATIONS = ("iter", "iteration")
@@ -28,6 +36,8 @@ def _stored(path: str, file: Any) -> Stored:
     """Returns the nodes that an object checkpoint of the same model would have."""
     weights = file.get("model_weights", file)
     if "layer_names" not in weights.attrs:
+        if path.endswith(".weights.h5"):
+            raise left_to_keras(path, "a .weights.h5 file", f"model.load_weights({path!r})")
         raise RestoreError(
             f"{path}: is not an .h5 file of weights of Keras 2. Files of Keras 3 are read by "
             "load_weights() or load_model() of Keras 3"

@@ -33,7 +33,7 @@ from tf_lossscale._restore.program import (
     weights_of,
 )
 from tf_lossscale._restore.report import Entry, Report
-from tf_lossscale._restore.stored import RestoreError, Stored
+from tf_lossscale._restore.stored import RestoreError, Stored, left_to_keras
 from tf_lossscale._versions.base import tf
 
 _CHECKPOINTS = (tf.train.Checkpoint, tf.compat.v1.train.Checkpoint)
@@ -170,9 +170,7 @@ def _read(path: str) -> Stored:
         return hdf5_files.read(place.path)
     if place.format in (TENSORFLOW, SAVED_MODEL):
         return object_files.read(place.path)
-    raise RestoreError(
-        f"{path}: a {place.format} cannot be restored in parts; use load_model() of its Keras"
-    )
+    raise left_to_keras(path, "a .keras file", f"model = keras.models.load_model({path!r})")
 
 
 def _match_models(

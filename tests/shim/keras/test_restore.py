@@ -268,6 +268,25 @@ def test_missing_files_are_an_error(tmp_path: Any) -> None:
     assert_refused(str(tmp_path / "missing"), "no checkpoint")
 
 
+@pytest.mark.skipif("keras3" not in KINDS, reason="needs Keras 3")
+@pytest.mark.parametrize("ending", [".weights.h5", ".keras"])
+@pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer")
+def test_files_of_keras_3_are_left_to_keras_3(ending: str, tmp_path: Any) -> None:
+    """The line in the error restores the optimizer, too."""
+    keras, path = keras_of("keras3"), str(tmp_path / ("model" + ending))
+    original = begun("keras3", "functional")
+    original[0].compile(original[1], loss="mse")
+    (original[0].save if ending == ".keras" else original[0].save_weights)(path)
+    assert_refused(path, r"load_model\(" if ending == ".keras" else r"model.load_weights\(")
+    if ending == ".keras":
+        resumed = keras.models.load_model(path)
+    else:
+        resumed, optimizer = fresh("keras3", "functional")
+        resumed.compile(optimizer, loss="mse")
+        resumed.load_weights(path)
+    assert_the_same_run(original, (resumed, resumed.optimizer))
+
+
 def test_files_of_the_saver_are_an_error(tmp_path: Any) -> None:
     path = str(tmp_path / "model")
     tf.raw_ops.SaveV2(
