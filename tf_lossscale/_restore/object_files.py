@@ -1,11 +1,12 @@
 """Reads the object graphs of TensorFlow checkpoints, and the tensors of their objects."""
 
-from typing import Any, List
+from typing import Any, List, Optional
 
 import numpy as np
 
 from tf_lossscale._checkpoint.locate import CheckpointError
 from tf_lossscale._checkpoint.tensorflow_files import Checkpoint
+from tf_lossscale._restore import saver_files
 from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor
 from tf_lossscale._versions.base import tf
 
@@ -13,13 +14,14 @@ from tf_lossscale._versions.base import tf
 _KNOWN_ATTRIBUTES = ("/VARIABLE_VALUE", "/OBJECT_CONFIG_JSON")
 
 
-def read(prefix: str) -> Stored:
-    """Reads the objects of a checkpoint, and no tensor yet."""
+def read(prefix: str, names: Optional[saver_files.Names] = None) -> Stored:
+    """Reads the objects of a checkpoint, or the names of a file of the Saver; no tensor yet."""
     checkpoint = _opened(prefix)
     if not checkpoint.has_objects:
+        return saver_files.read(checkpoint, names, Reader(checkpoint))
+    if names is not None:
         raise RestoreError(
-            f"{prefix}: is a file of tf.train.Saver, which has names of variables and no objects. "
-            "Assign its values with tf.train.load_checkpoint(path).get_tensor(name)"
+            f"{prefix}: is no file of tf.train.Saver: its variables are found without names="
         )
     stored = Stored(prefix, "checkpoint with objects", _nodes(checkpoint), Reader(checkpoint))
     stored.others = [

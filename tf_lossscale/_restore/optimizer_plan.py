@@ -10,6 +10,7 @@ from tf_lossscale._restore.optimizers import KNOWN_CLASSES, ProgramOptimizer
 from tf_lossscale._restore.plan import Plan, Planned
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
+from tf_lossscale._restore.saver_files import plan_iterations
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
 
 _ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"),)
@@ -41,6 +42,7 @@ def plan_optimizer(
     if state.iterations is not None:
         assert isinstance(state.iterations, Tensor)
         plan.add(state.iterations, program.iterations, "iterations")
+    plan_iterations(plan, program)
     _plan_slots(plan, program, state, owners, trained)
     for name, tensor in state.singles.items():
         single = program.single(name)

@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from tf_lossscale._checkpoint.locate import HDF5, SAVED_MODEL, TENSORFLOW, CheckpointError, locate
-from tf_lossscale._restore import hdf5_files, object_files
+from tf_lossscale._restore import hdf5_files, object_files, saver_files
 from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
 from tf_lossscale._restore.optimizer_plan import plan_optimizer
 from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
@@ -44,6 +44,7 @@ def restore(
     model: Any = None,
     optimizer: Any = None,
     partial: bool = False,
+    names: Optional[saver_files.Names] = None,
 ) -> Report:
     """Restores a file of Keras 2 or Keras 3 into the model and the optimizer of this program.
 
@@ -56,7 +57,7 @@ def restore(
     Args:
       path: a checkpoint of `tf.train.Checkpoint`, a directory of `tf.train.CheckpointManager`
         (the latest checkpoint), a file of `save_weights`, an `.h5` file of `save` or
-        `save_weights` of Keras 2, or the directory of a SavedModel.
+        `save_weights` of Keras 2, the directory of a SavedModel, or a file of `tf.train.Saver`.
       model: the Keras model, or a `tf.Module`, with its variables created; or a dictionary of
         such objects and variables, by their names in the checkpoint; or a `tf.train.Checkpoint` of
         them, with the optimizers.
@@ -64,6 +65,9 @@ def restore(
         the model was compiled with. Or a dictionary of optimizers by their names.
       partial: whether values of the file without a variable, and variables without a value, are
         allowed. A shape that differs is always an error.
+      names: for files of `tf.train.Saver`, the variables of the program by their names in the
+        file; or instead of a variable its path in the model. Slots, powers of beta, `global_step`
+        and the loss scale are found by the names that TensorFlow 1 gives them.
 
     Returns:
       A report with the names and shapes of what was restored, and of what was not.
@@ -73,7 +77,7 @@ def restore(
     """
     if not tf.executing_eagerly():
         raise RestoreError("restore() assigns variables, which needs eager execution.")
-    stored = _read(_existing(path))
+    stored = _read(_existing(path), names)
     if isinstance(model, _CHECKPOINTS):
         model, of_checkpoint = _parts_of(stored, model)
         optimizer = of_checkpoint if optimizer is None else optimizer
@@ -159,17 +163,21 @@ def _plan(
     return plan
 
 
-def _read(path: str) -> Stored:
+def _read(path: str, names: Optional[saver_files.Names]) -> Stored:
     try:
         place = locate(path)
     except CheckpointError as error:
         raise RestoreError(str(error)) from error
     except OSError as error:
         raise RestoreError(f"{path}: {error}") from error
+    if names is not None and place.format != TENSORFLOW:
+        raise RestoreError(
+            f"{path}: names= is for files of tf.train.Saver; this is an {place.format}"
+        )
     if place.format == HDF5:
         return hdf5_files.read(place.path)
     if place.format in (TENSORFLOW, SAVED_MODEL):
-        return object_files.read(place.path)
+        return object_files.read(place.path, names)
     raise left_to_keras(path, "a .keras file", f"model = keras.models.load_model({path!r})")
 
 
@@ -177,6 +185,8 @@ def _match_models(
     stored: Stored, model: Any, states: Dict[int, OptimizerState]
 ) -> Tuple[List[Any], List[Match]]:
     """Returns the models of the program, each with its match."""
+    if isinstance(stored, saver_files.SaverFile):
+        return saver_files.match(stored, model)
     if model is None:
         return [], []
     of_optimizers = set().union(*(state.nodes for state in states.values()))

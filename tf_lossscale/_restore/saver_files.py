@@ -1,0 +1,279 @@
+"""Reads files of `tf.train.Saver` of graphs of TensorFlow 1, which have names and no objects.
+
+The program says which variable each name belongs to. Slots have the name of their variable, and of
+the optimizer: `w/Adam` and `w/Adam_1`. The file becomes a `Stored` with the objects that a
+checkpoint of Keras 2 would have.
+"""
+
+import numbers
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
+
+from tf_lossscale._checkpoint import finding
+from tf_lossscale._checkpoint.tensorflow_files import Checkpoint
+from tf_lossscale._restore.matching import Match
+from tf_lossscale._restore.optimizers import ProgramOptimizer
+from tf_lossscale._restore.plan import Plan, Planned, differs
+from tf_lossscale._restore.program import is_variable, name_of, shape_of, weights_of
+from tf_lossscale._restore.report import Entry
+from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor, add_node
+
+Names = Mapping[str, Union[str, Any]]
+"""Variables of the program, or their paths in the model, by their names in the file."""
+
+_SLOTS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
+    "Adam": (("m", "v"),),
+    "RMSProp": (("rms", "momentum"), ("rms", "mg", "momentum")),
+    "Adagrad": (("accumulator",),),
+    "Adadelta": (("accum_grad", "accum_var"),),
+    "Ftrl": (("accumulator", "linear"),),
+}
+"""The slots by the name of an optimizer of TensorFlow 1, in the order of their numbers. RMSProp has
+three with `centered=True`."""
+
+_GLOBAL_STEP = "global_step"
+_POWERS = ("beta1_power", "beta2_power")
+_MOST_STEPS = 200_000
+"""After so many steps, 0.999 to their power is 0 or stays the same."""
+
+_SMALLEST_NORMAL = 2.0**-126
+
+
+class SaverFile(Stored):
+    """A file of names; the nodes of its variables have the variables of the program."""
+
+    def __init__(self, prefix: str, nodes: List[Node], read: Any) -> None:
+        super().__init__(prefix, "file of tf.train.Saver", nodes, read)
+        self.variables: Dict[int, Union[str, Any]] = {}
+        self.powers: List[Tensor] = []
+        self.global_step: Optional[Tensor] = None
+        self.momentum = ""
+
+
+class _Slots(NamedTuple):
+    """The slots of a variable: the class of the optimizer, and each one's name and key."""
+
+    optimizer: str
+    keys: Dict[str, str]
+
+
+def read(checkpoint: Checkpoint, names: Optional[Names], reader: Any) -> SaverFile:
+    """Reads the names in a file, and no tensor yet, but for counters."""
+    prefix = checkpoint.prefix
+    if names is None:
+        first = next((key for key in sorted(checkpoint.tensors)), "w")
+        raise RestoreError(
+            f"{prefix}: is a file of tf.train.Saver, which has names of variables and no objects. "
+            f"Pass names={{{first!r}: variable, ...}}, the variables of the program by their names "
+            "in the file"
+        )
+    missing = [name for name in names if name not in checkpoint.tensors]
+    if missing:
+        raise RestoreError(f"{prefix}: names: the file has no {missing[0]!r}")
+    stored = SaverFile(prefix, [Node()], reader)
+    tensors = {key: Tensor(key, shape, dtype) for key, (dtype, shape) in checkpoint.tensors.items()}
+    left = dict(tensors)
+    for name, variable in names.items():
+        stored.variables[add_node(stored.nodes, 0, name, left.pop(name))] = variable
+    _add_optimizer(stored, left, checkpoint)
+    stored.others = [left[key] for key in sorted(left)]
+    return stored
+
+
+def _add_optimizer(stored: SaverFile, left: Dict[str, Tensor], checkpoint: Checkpoint) -> None:
+    """Adds the optimizer of a file, and takes what belongs to it from `left`."""
+    slots = {number: _slots_of(_key(stored, number), left) for number in stored.variables}
+    scale = _scale_in(checkpoint, left)
+    sums = (f"{_key(stored, number)}/Momentum" for number in stored.variables)
+    stored.momentum = next((key for key in sums if key in left), "")
+    stored.powers = _powers_in(left)
+    stored.global_step = left.get(_GLOBAL_STEP)
+    counters = [*stored.powers, *([stored.global_step] if stored.global_step else [])]
+    if not (any(slots.values()) or scale or counters or stored.momentum):
+        return
+    optimizer = add_node(stored.nodes, 0, "optimizer")
+    # By it, an optimizer of Keras 2 is known; the value follows from the counters.
+    add_node(stored.nodes, optimizer, "iter")
+    for number, found in slots.items():
+        if found is not None:
+            _add_slots(stored, optimizer, number, found, left)
+    if scale:
+        owner = add_node(stored.nodes, optimizer, "loss_scale")
+        for role, key in scale.items():
+            add_node(stored.nodes, owner, role, left.pop(key))
+        _drop_zero(checkpoint, "bad_steps", left)
+    for tensor in counters:
+        _add_node_alone(stored, left.pop(tensor.key))
+
+
+def _add_slots(
+    stored: SaverFile, optimizer: int, number: int, found: _Slots, left: Dict[str, Tensor]
+) -> None:
+    """Adds the slots of a variable as those of `OptimizerV2`, with its names."""
+    for slot, key in found.keys.items():
+        name = f"{found.optimizer}/{_key(stored, number)}/{slot}"
+        node = _add_node_alone(stored, left.pop(key)._replace(name=name))
+        stored.nodes[optimizer].slots.append(Slot(slot, number, node))
+
+
+def _add_node_alone(stored: SaverFile, tensor: Tensor) -> int:
+    """Appends a node that is no child of another one."""
+    node = Node()
+    node.tensor = tensor
+    stored.nodes.append(node)
+    return len(stored.nodes) - 1
+
+
+def _drop_zero(checkpoint: Checkpoint, key: str, left: Dict[str, Tensor]) -> None:
+    """Takes a counter of contrib from `left` if it is 0, which Keras does not need."""
+    if key in left and not left[key].shape and checkpoint.read(key) == 0:
+        del left[key]
+
+
+def _powers_in(left: Mapping[str, Tensor]) -> List[Tensor]:
+    """Returns the powers of beta, whose names may have a conditional before them."""
+    powers = []
+    for name in _POWERS:
+        keys = [key for key in left if key.split("/")[-1] == name and not left[key].shape]
+        powers += [left[key] for key in keys] if len(keys) == 1 else []
+    return powers if len(powers) == len(_POWERS) else []
+
+
+def _key(stored: SaverFile, number: int) -> str:
+    tensor = stored.nodes[number].tensor
+    assert tensor is not None
+    return tensor.key
+
+
+def _slots_of(name: str, tensors: Mapping[str, Tensor]) -> Optional[_Slots]:
+    for optimizer, variants in _SLOTS.items():
+        keys = list(_numbered(f"{name}/{optimizer}", tensors))
+        for slots in variants:
+            if len(slots) == len(keys):
+                return _Slots(optimizer, dict(zip(slots, keys)))
+    return None
+
+
+def _numbered(start: str, tensors: Mapping[str, Tensor]) -> Iterator[str]:
+    """Yields the keys `start`, `start_1`, and so on."""
+    key, number = start, 0
+    while key in tensors:
+        yield key
+        number += 1
+        key = f"{start}_{number}"
+
+
+def _scale_in(checkpoint: Checkpoint, left: Mapping[str, Tensor]) -> Dict[str, str]:
+    """Returns the keys of the loss scale and its counter, by their names on Keras 2."""
+    layouts = (finding.CONTRIB, finding.V1, finding.KERAS_NAMES)
+    found = [keys for layout, keys in finding.by_name(checkpoint.tensors) if layout in layouts]
+    if len(found) > 1:
+        raise RestoreError(f"{checkpoint.prefix}: has several loss scales; nothing was restored")
+    keys = found[0] if found else {}
+    scale = keys.get("current_loss_scale", keys.get("loss_scale"))
+    if scale is None or scale not in left:
+        return {}
+    return {"current_loss_scale": scale, "good_steps": keys["good_steps"]}
+
+
+def match(stored: SaverFile, model: Any) -> Tuple[List[Any], List[Match]]:
+    """Matches the variables of the program as the names say."""
+    models = [] if model is None else [model]
+    known = [variable for value in models for variable in weights_of(value)]
+    found = Match(stored, 0, set())
+    for number, variable in stored.variables.items():
+        if not is_variable(variable):
+            variable = _by_path(stored, str(variable), known)
+        found.bind(number, variable)
+    for conflict in found.conflicts:
+        tensor = stored.nodes[conflict.node].tensor
+        assert tensor is not None
+        what = differs(tensor, name_of(conflict.variable), shape_of(conflict.variable))
+        raise RestoreError(f"{stored.path}: nothing was restored: {what}")
+    return models or [list(found.variables.values())], [found]
+
+
+def _by_path(stored: SaverFile, path: str, known: List[Any]) -> Any:
+    fitting = [variable for variable in known if name_of(variable) == path]
+    if len(fitting) == 1:
+        return fitting[0]
+    what = "several variables" if fitting else "no variable"
+    raise RestoreError(f"{stored.path}: names: the model has {what} {path!r}")
+
+
+def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
+    """Plans the iterations, where the counters of a file of TensorFlow 1 show them for certain."""
+    stored = plan.stored
+    if not isinstance(stored, SaverFile):
+        return
+    if stored.momentum:
+        plan.problems.append(
+            f"{stored.momentum} is a sum of gradients, and Keras's SGD has a sum of steps, which "
+            "contain the learning rate. Restore without optimizer=, and with partial=True"
+        )
+    variable = program.iterations
+    counters = _counters(stored, program)
+    if not counters:
+        plan.initial.append(Entry(None, None, "iterations", shape_of(variable)))
+        return
+    plan.used.update(counters)
+    if len(set(counters.values())) > 1:
+        plan.problems.append(
+            "the counters differ: {}. Pass names={{'global_step': variable}} to restore it into a "
+            "variable of the program".format(
+                ", ".join(f"{key} is of step {steps}" for key, steps in counters.items())
+            )
+        )
+        return
+    path, steps = next(iter(counters.items()))
+    plan.planned.append(
+        Planned(None, path, variable, "iterations", variable.assign, variable.numpy, steps)
+    )
+
+
+def _counters(stored: SaverFile, program: ProgramOptimizer) -> Dict[str, int]:
+    """Returns the number of steps that each counter shows, by its key."""
+    tensors = [*stored.powers]
+    counters: Dict[str, int] = {}
+    steps = _steps_of_powers(stored, program) if tensors else None
+    if stored.global_step is not None:
+        tensors.append(stored.global_step)
+        counters[stored.global_step.key] = int(stored.read([stored.global_step])[0])
+        steps = counters[stored.global_step.key] if steps is None else steps
+    # Powers that are too small show no number of steps, and need none if there is a global step.
+    return {} if steps is None else {**{tensor.key: steps for tensor in tensors}, **counters}
+
+
+def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Optional[int]:
+    """Returns the steps after which the powers of beta have exactly the values of the file.
+
+    None where so many steps were taken that both powers are 0.
+    """
+    values = stored.read(stored.powers)
+    wanted = [np.float32(value) for value in values]
+    config = program.inner.get_config()
+    betas = [config.get(name) for name in ("beta_1", "beta_2")]
+    if not all(isinstance(beta, numbers.Real) for beta in betas):
+        raise RestoreError(
+            f"{stored.path}: nothing was restored: the file has {stored.powers[0].key}, and "
+            f"{program.class_name} has no beta_1 and beta_2 that are numbers"
+        )
+    if wanted[1] < _SMALLEST_NORMAL:
+        return None
+    factors = [np.float32(beta) for beta in betas]
+    powers = list(factors)
+    for steps in range(_MOST_STEPS):
+        if all(map(_is_same, powers, wanted)):
+            return steps
+        powers = [power * factor for power, factor in zip(powers, factors)]
+    raise RestoreError(
+        f"{stored.path}: nothing was restored: {stored.powers[0].key} and {stored.powers[1].key} "
+        f"are {wanted[0]} and {wanted[1]}, which no number of steps gives with the "
+        f"beta_1={betas[0]} and beta_2={betas[1]} of the program"
+    )
+
+
+def _is_same(power: Any, wanted: Any) -> bool:
+    is_small = power < _SMALLEST_NORMAL and wanted < _SMALLEST_NORMAL
+    return bool(is_small or power == wanted)
