@@ -180,8 +180,7 @@ def _of_kept(program: Program, kept: Mapping[cst.CSTNode, str]) -> Iterable[Obst
     for place in program.places() if kept else ():
         if place.node not in kept or set(groups_of_place(place)) & set(_SAME_SYMBOLS):
             continue
-        if isinstance(place, Reference):
-            yield from obstacles_at(place, code_of_place(place), kept[place.node])
+        yield from obstacles_at(place, code_of_place(place), kept[place.node])
 
 
 def _traits(program: Program) -> Iterable[Trait]:

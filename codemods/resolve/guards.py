@@ -95,17 +95,17 @@ class Branch(NamedTuple):
     places: tuple[_Guarded, ...] = ()
 
 
-def branches_of(program: Program, flags: Flags, moved: frozenset[str]) -> list[Branch]:
+def branches_of(program: Program, flags: Flags, known: frozenset[str]) -> list[Branch]:
     """The innermost branch around each legacy place, or around what uses it.
 
     Args:
       program: the file.
       flags: the names of other files that depend on the version. With the flags of an unfinished
         search, those branches that names of other files may decide are not included.
-      moved: the paths through other files that lead to legacy symbols.
+      known: the paths through other files that lead to legacy symbols.
     """
     key = tuple(sorted(flags.items(), key=lambda item: item[0]))
-    return program.cached(_branches, key, moved)
+    return program.cached(_branches, key, known)
 
 
 def obstacles_of_guards(program: Program) -> Iterator[tuple[_Guarded, frozenset[str]]]:
@@ -154,18 +154,18 @@ def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> boo
 
 
 def _branches(
-    program: Program, key: tuple[tuple[str, object], ...], moved: frozenset[str]
+    program: Program, key: tuple[tuple[str, object], ...], known: frozenset[str]
 ) -> list[Branch]:
     """The branches around the places that move, each with its places; cached by its arguments."""
     guards = _Guards(program, dict(key))  # type: ignore[arg-type]
     found: dict[cst.CSTNode, Branch] = {}
     places: list[_Guarded] = [place for place in program.places() if moves(place)]
-    places += [place for place in _through_others(program) if place.path in moved]
+    places += [place for place in _through_others(program) if place.path in known]
     for place in sorted(places, key=lambda place: program.order[place.node]):
         branch = _innermost(program, guards, place)
         if branch is not None:
-            known = found.get(branch.node, branch)
-            found[branch.node] = known._replace(places=(*known.places, place))
+            same = found.get(branch.node, branch)
+            found[branch.node] = same._replace(places=(*same.places, place))
     return list(found.values())
 
 

@@ -73,7 +73,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such branch once, at its first legacy name, and comparisons of text."""
-    for branch in branches_of(program, decision.flags, decision.moved):
+    for branch in branches_of(program, decision.flags, decision.moved | decision.kept):
         first = branch.places[0]
         if branch.has_final:
             is_certain = branch.is_never_taken or branch.kind is BranchKind.IMPORTED

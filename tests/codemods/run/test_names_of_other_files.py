@@ -158,3 +158,14 @@ def test_a_name_that_keeps_its_legacy_meaning_is_reported_where_it_is_read(
     assert result.sources["compat.py"] == compat
     expected = {"main.py:1 LS903 manual", "main.py:3 LS903 manual"}
     assert not expected.isdisjoint(result.findings)
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_a_silenced_import_decides_in_the_first_run_as_in_the_second(command_line, options):
+    """Its uses move to the shim, and then nothing in the file reads it; found by package 692."""
+    files = {
+        "a.py": f"{MODULE}\nmp.set_policy('float32')\n",
+        "c.py": f"import a\n{MODULE[:-1]}  # lossscale: ignore\n\nclass Mine(mp.LossScaleOptimizer):\n    pass\n",
+    }
+    after = migrate(command_line, files, *options).sources["a.py"]
+    assert "tf_lossscale.keras.mixed_precision import experimental" in after

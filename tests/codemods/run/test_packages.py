@@ -32,7 +32,7 @@ GROUPS = {
 SILENCED = "# lossscale: ignore"
 OPTIMIZER_V2 = "optimizer_v2"
 """A private module without a symbol; tests for its class are conditions."""
-EXPECTED = re.compile(r"# expect (LS\d+)")
+EXPECTED = re.compile(r"# expect (LS\d+)( below)?")
 
 
 def names_of(source):
@@ -132,7 +132,8 @@ def unexpected(sources, seed, findings):
             if wanted is None:
                 continue
             path = os.path.join(str(seed), name)
-            near = findings.get((path, number), []) + findings.get((path, number + 1), [])
+            lines = range(number, source.count("\n") if wanted[2] else number + 2)
+            near = [finding for line in lines for finding in findings.get((path, line), [])]
             if not any(
                 finding["code"].startswith(wanted[1]) and not finding["applied"] for finding in near
             ):
