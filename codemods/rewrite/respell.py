@@ -186,6 +186,8 @@ class _Speller:
         left = [use for use in uses if not use.is_removed]
         if any(use.target is None for use in left):
             return own_path  # these uses stay as they are
+        if _has_import(variable) and self.imports.is_read_elsewhere(variable):
+            return own_path  # other files read what it is now
         if not uses:
             return _new_module([own_path], bindings)
         return _new_module([use.base for use in left], bindings)

@@ -23,7 +23,7 @@ from ...resolve.legacy_symbols import Namespace, is_of_shim, legacy_of, namespac
 from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
-from ...resolve.tree import last_name
+from ...resolve.tree import last_name, root_name
 from ...resolve.values import reads_of_value
 from ...rewrite.proposal import SHIM, obstacles_at, shown_path
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
@@ -89,6 +89,33 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         else:
             names = tuple(names_bound(program, use))
             yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
+    if options.for_keras_3:
+        yield from _needs_of_shims_final(program)
+
+
+def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
+    """The needs of the shim's final module, which are those that TensorFlow's had before it.
+
+    It is no place, since nothing in the file has to move.
+    """
+    path = f"{SHIM}.{_FINAL}"
+    imports = [one for one in program.imports() if one.path == path]
+    uses = [NamespaceUse(one.node, one.scope, path) for one in imports]
+    for node, _ in program.migrated:
+        root = root_name(node)
+        if root is not None and program.paths_of(node) == {path}:
+            uses.append(NamespaceUse(node, program.scopes.loads[root], path, root))
+    bound = {read for use in uses for read in reads_of_value(program, use.node)}
+    for use in uses:
+        reads = reads_of_value(program, use.node)
+        is_followed = all(isinstance(program.parents.get(read), cst.Attribute) for read in reads)
+        if use.node in bound:
+            continue
+        if reads and is_followed:
+            names = tuple(names_bound(program, use))
+            yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
+        else:
+            yield from obstacles_at(use, "LS909", _VALUE)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:

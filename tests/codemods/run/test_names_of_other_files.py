@@ -165,7 +165,20 @@ def test_a_silenced_import_decides_in_the_first_run_as_in_the_second(command_lin
     """Its uses move to the shim, and then nothing in the file reads it; found by package 692."""
     files = {
         "a.py": f"{MODULE}\nmp.set_policy('float32')\n",
-        "c.py": f"import a\n{MODULE[:-1]}  # lossscale: ignore\n\nclass Mine(mp.LossScaleOptimizer):\n    pass\n",
+        "c.py": f"import a\n{MODULE[:-1]}  # lossscale: ignore\n\n"
+        "class Mine(mp.LossScaleOptimizer):\n    pass\n",
     }
     after = migrate(command_line, files, *options).sources["a.py"]
     assert "tf_lossscale.keras.mixed_precision import experimental" in after
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_an_import_that_other_files_read_keeps_its_module(command_line, options):
+    """`from tensorflow import keras as mixed_precision` would be another module for `main`."""
+    files = {
+        "a.py": "from tensorflow.keras import mixed_precision\n\n"
+        "policy = mixed_precision.experimental.Policy('float32')\n",
+        "main.py": "import a\n\nprint(a.mixed_precision.global_policy())\n",
+    }
+    after = migrate(command_line, files, *options).sources["a.py"]
+    assert ".keras import mixed_precision\n" in after
