@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import json
+import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -122,9 +123,10 @@ def _programs_of_several_files(lines: Iterable[dict[str, Any]]) -> Iterator[dict
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
             for line in lines:
-                (folder / line["name"]).mkdir()
                 for name, source in line["files"].items():
-                    (folder / line["name"] / name).write_text(source, encoding="utf-8")
+                    path = folder / line["name"] / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(source, encoding="utf-8")
             findings = _written(folder, options)
             for line in lines:
                 here = folder / line["name"]
@@ -155,7 +157,8 @@ def _written(folder: pathlib.Path, options: Options) -> dict[str, list[dict[str,
         raise ValueError(f"{argv}: {said.getvalue()}")
     found: dict[str, list[dict[str, Any]]] = {}
     for finding in json.loads(report.read_text(encoding="utf-8"))["findings"]:
-        found.setdefault(pathlib.PurePath(finding["path"]).parts[-2], []).append(finding)
+        below = os.path.relpath(os.path.abspath(finding["path"]), os.path.abspath(folder))
+        found.setdefault(pathlib.PurePath(below).parts[0], []).append(finding)
     return found
 
 

@@ -38,11 +38,13 @@ def execute_files(files: Dict[str, str], folder: str) -> Dict[str, Any]:
     """The JSON object that `main.py` prints on its last line, or `{"error": ...}`.
 
     Args:
-      files: the sources, by file name.
+      files: the sources, by their paths.
       folder: an empty directory for them, which stays: tf.function reads sources late.
     """
     for name, source in files.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
             file.write(source)
     importlib.invalidate_caches()
     sys.path.insert(0, folder)
@@ -52,7 +54,9 @@ def execute_files(files: Dict[str, str], folder: str) -> Dict[str, Any]:
     finally:
         sys.path.remove(folder)
         for name in files:
-            sys.modules.pop(name[: -len(".py")], None)
+            module = name[: -len(".py")].replace("/", ".")
+            sys.modules.pop(module, None)
+            sys.modules.pop(module.rpartition(".")[0], None)  # of `pkg.__init__`
 
 
 def _printed(run: Callable[[], Any]) -> Dict[str, Any]:

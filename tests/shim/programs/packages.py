@@ -90,8 +90,8 @@ POLICIES = [
     "policy_{x} = {mp}Policy('mixed_float16')",
     "policy_{x} = {mp}Policy('mixed_float16', loss_scale=128)",
     "def read_{x}(opt):\n    return {mp}global_policy().name",
-    "def read_{x}(opt):\n    return {mp}global_policy().loss_scale",
-    "def read_{x}(opt):\n    {mp}set_policy('mixed_float16')\n"
+    "def read_{x}(opt):\n    return getattr({mp}global_policy(), 'loss_scale', None)",
+    "def read_{x}(opt):\n    {mp}set_policy({mp}Policy('mixed_float16'))\n"
     "    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
     "    model.compile(tf.keras.optimizers.SGD(0.5), 'mse')\n"
     "    {mp}set_policy('float32')\n"
@@ -264,9 +264,9 @@ class Maker:
         while folder and folder != "tests":
             self._extra[folder + "/__init__.py"] = ""
             folder = posixpath.dirname(folder)
-        sources.update(self._extra)
         if self._folder != "tests":
             sources["main.py"] = self._main(files)
+        sources.update(self._extra)
         sources["shared.py"] = SHARED.format(names=names)
         if self._flags:
             sources["flags.py"] = "import tensorflow as tf\n\n" + "\n\n".join(self._flags) + "\n"
@@ -394,6 +394,19 @@ class Maker:
 def package(seed: int, executable: bool = False) -> Package:
     """A package by its number."""
     return Maker(seed, executable).package()
+
+
+def programs(count: int = 40) -> List[Dict[str, Any]]:
+    """Packages that run on TensorFlow 2.4, as programs of several files."""
+    return [
+        {
+            "name": f"package-{seed}",
+            "family": "packages",
+            "originals": ["2.4"],
+            "files": package(seed, executable=True).files,
+        }
+        for seed in range(count)
+    ]
 
 
 if __name__ == "__main__":

@@ -40,13 +40,16 @@ def main() -> int:
 
 def _record_files() -> None:
     """Writes the results of the programs of several files whose first original is this one."""
-    results = {}
-    for program in read_programs("files"):
-        if program["originals"][0] == MAJOR_MINOR:
-            with tempfile.TemporaryDirectory() as folder:
-                results[key_of_files(program["files"])] = execute_files(program["files"], folder)
-    write_recorded(MAJOR_MINOR, results, "files-")
-    print(f"{len(results)} programs of several files")
+    for kind in ("files", "packages"):
+        results = {}
+        for program in read_programs(kind):
+            if program["originals"][0] == MAJOR_MINOR:
+                with tempfile.TemporaryDirectory() as folder:
+                    key = key_of_files(program["files"])
+                    results[key] = execute_files(program["files"], folder)
+        if results:
+            write_recorded(MAJOR_MINOR, results, f"{kind}-")
+        print(f"{kind}: {len(results)} programs of several files")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ HERE = MAJOR_MINOR
 if MAJOR_MINOR not in ("1.15", "2.3", "2.4", "2.8", "2.11", "2.15"):
     HERE = "k3" if KERAS_3 else "k2"
 
-PROGRAMS = read_programs("files")
-RECORDED = read_recorded("files-")
+PROGRAMS = [*read_programs("files"), *read_programs("packages")]
+RECORDED = dict(read_recorded("files-"), **read_recorded("packages-"))
 
 
 def expected_of(program):

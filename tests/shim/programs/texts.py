@@ -2,7 +2,7 @@
 
 A property is its name, a colon and a value in JSON. Whoever adds a program writes text, and reviews
 text. What the migration makes of a program is packed beside it, under a key of its files: it is no
-source, and `make programs` makes it again.
+source, and `make programs` makes it again. The random packages are made by their generator.
 """
 
 import gzip
@@ -11,11 +11,14 @@ import json
 import os
 from typing import Any, Dict, Iterable, List
 
+from programs import packages
+
+PACKAGES = "packages"
 FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "data", "programs"
 )
-KINDS = ("bundle", "guards", "files")
-"""Programs of one file, those with a version guard, and those of several files."""
+KINDS = ("bundle", "guards", "files", PACKAGES)
+"""Programs of one file, those with a version guard, those of several files, random packages."""
 RESULTS = ("after", "is_left", "left", "unsafe")
 """The properties that the migration gives, rather than the text."""
 PROGRAM, FILE = "=== ", "--- "
@@ -24,8 +27,8 @@ PROGRAM, FILE = "=== ", "--- "
 def read_programs(kind: str = "bundle") -> List[Dict[str, Any]]:
     """The programs of a kind, with what the migration made of them."""
     migrated = read_packed(_results_of(kind))
-    programs = []
-    for name in sorted(os.listdir(os.path.join(FOLDER, kind))):
+    programs = packages.programs() if kind == PACKAGES else []
+    for name in sorted(os.listdir(os.path.join(FOLDER, kind))) if kind != PACKAGES else ():
         with open(os.path.join(FOLDER, kind, name), encoding="utf-8") as text:
             programs += parsed(text)
     return [dict(program, **migrated.get(key_of_program(program), {})) for program in programs]
