@@ -91,6 +91,7 @@ class _Reader:
             self._import_from(from_import)
         for call in nodes.of(ast.Call):
             self.imports.update(_named_modules(call))
+            self.imports.update(_entry_points(call))
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -186,6 +187,27 @@ def _named_modules(call: ast.Call) -> Iterator[str]:
         if text and all(part.isidentifier() or not part for part in parts):
             # `locate("pkg.amp.Wrap")` and `patch("pkg.amp.Wrap")` import pkg.amp.
             yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
+
+
+def _entry_points(call: ast.Call) -> Iterator[str]:
+    """The modules that the entry points of `setup(entry_points={...})` name.
+
+    One program loads the entry points of a group, such as the plugins of a trainer.
+    """
+    for keyword in call.keywords:
+        if keyword.arg != "entry_points":
+            continue
+        for node in ast.walk(keyword.value):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from _modules_of_entry_points(node.value)
+
+
+def _modules_of_entry_points(text: str) -> Iterator[str]:
+    """The modules in lines such as `amp = pkg.amp:wrap`."""
+    for line in text.splitlines():
+        module = line.partition("=")[2].partition(":")[0].strip()
+        if module and all(part.isidentifier() for part in module.split(".")):
+            yield module
 
 
 def _loads_files(call: ast.Call) -> bool:

@@ -182,3 +182,20 @@ def test_an_import_that_other_files_read_keeps_its_module(command_line, options)
     }
     after = migrate(command_line, files, *options).sources["a.py"]
     assert ".keras import mixed_precision\n" in after
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_the_entry_points_of_a_setup_belong_to_one_program(command_line, options):
+    """What loads them is not in the run; it can make an optimizer by one, and test it by another."""
+    path = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
+    files = {
+        "setup.py": "from setuptools import setup\n\nsetup(entry_points={'trainer': "
+        "['amp = make:wrap', 'test = inspect_it:is_scaled']})\n",
+        "make.py": "import tensorflow as tf\n\n\n"
+        f"def wrap(opt, scale):\n    return {path}(opt, scale)\n",
+        "inspect_it.py": f"import tensorflow as tf\n\n\nclass Mine({path}):\n    pass\n\n\n"
+        f"def is_scaled(opt):\n    return isinstance(opt, {path})\n",
+    }
+    after = migrate(command_line, files, *options).sources
+    assert "tfls.keras.mixed_precision.experimental.Loss" in after["inspect_it.py"]
+    assert "tfls.keras.mixed_precision.experimental.Loss" in after["make.py"]
