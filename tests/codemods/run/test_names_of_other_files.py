@@ -186,7 +186,7 @@ def test_an_import_that_other_files_read_keeps_its_module(command_line, options)
 
 @pytest.mark.parametrize("options", TARGETS)
 def test_the_entry_points_of_a_setup_belong_to_one_program(command_line, options):
-    """What loads them is not in the run; it can make an optimizer by one, and test it by another."""
+    """What loads them is not in the run; one can make an optimizer, and another one test it."""
     path = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
     files = {
         "setup.py": "from setuptools import setup\n\nsetup(entry_points={'trainer': "
