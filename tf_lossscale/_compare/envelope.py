@@ -165,8 +165,10 @@ def largest_ratio(runs: Runs) -> float:
 
 
 def _leaves(runs: Runs, measure: Measure) -> bool:
-    is_far = measure.largest.ratio > largest_ratio(runs)
-    return is_far or measure.on_average > limits.LEAVES_ON_AVERAGE.value
+    if measure.largest.ratio > largest_ratio(runs):
+        return True
+    has_average = len(measure.windows) >= limits.AVERAGED.value
+    return has_average and measure.on_average > limits.LEAVES_ON_AVERAGE.value
 
 
 def _leaving(runs: Runs, outside: Sequence[Measure]) -> Iterator[Judgement]:

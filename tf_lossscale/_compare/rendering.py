@@ -406,6 +406,7 @@ _CAUSES: Dict[Cause, _Phrase] = {
         "their ratio is a whole number, as of a sum over replicas or batches in place of a mean"
     ),
     Cause.OTHER_DATA: lambda v: (
-        "other data in this batch, or another forward pass (the initial weights are equal)"
+        "other data in this batch, another forward pass or another loss function (the initial "
+        "weights are equal)"
     ),
 }

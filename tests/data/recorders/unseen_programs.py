@@ -471,19 +471,26 @@ MISTAKES: Dict[str, Sequence[str]] = {
 }
 
 
-def main(name: str, implementation: str = "original", folder: str = "", *mistakes: str) -> None:
+def main(
+    programs: Dict[str, Callable[[Run], None]],
+    mistakes_of: Dict[str, Sequence[str]],
+    name: str,
+    implementation: str = "original",
+    folder: str = "",
+    *mistakes: str,
+) -> None:
     """Trains a program; with a folder, records a run with each mistake there."""
     if not folder:
-        PROGRAMS[name](Run(implementation, "none"))
+        programs[name](Run(implementation, "none"))
         return
     os.makedirs(folder, exist_ok=True)
-    for mistake in mistakes or MISTAKES[name]:
+    for mistake in mistakes or mistakes_of[name]:
         tfls.recording.start(os.path.join(folder, f"{name}-{mistake}.jsonl"), overwrite=True)
         try:
-            PROGRAMS[name](Run(implementation, mistake))
+            programs[name](Run(implementation, mistake))
         finally:
             tfls.recording.stop()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(PROGRAMS, MISTAKES, *sys.argv[1:])

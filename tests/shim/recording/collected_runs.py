@@ -8,7 +8,7 @@ import functools
 import gzip
 import json
 import os
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._compare.comparing import compare, equal_conditions, in_order_of
 from tf_lossscale._compare.judgements import Comparison, Verdict
@@ -165,3 +165,55 @@ def with_effect(mistake: str) -> Dict[str, Program]:
 def oldest_version(name: str) -> Optional[str]:
     """Returns the oldest version that a program was recorded on; None if it has no other."""
     return next((version for version in DISTURBED if correct(f"{name}-none", version)), None)
+
+
+class Family(NamedTuple):
+    """Collections of programs that were written after the rules were fixed.
+
+    They are called `NAME-VERSION`, from the oldest version on, and `NAME-mistakes-2.21`.
+    """
+
+    name: str
+    versions: Tuple[str, ...]
+
+    def right(self, version: str) -> Dict[str, Program]:
+        """Returns the correct runs on a version."""
+        return collection(f"{self.name}-{version}")
+
+    def old_runs(self) -> Iterator[Tuple[str, str]]:
+        """Yields each correct run that has disturbed runs: its program and version."""
+        for version in self.versions:
+            for key in self.right(version):
+                if key.endswith("-none#1"):
+                    yield key.partition("-")[0], version
+
+    def pairs(self) -> Iterator[Tuple[str, str, str, str]]:
+        """Yields each correct pair: the program, both versions, and the key of the new run."""
+        for name, old in self.old_runs():
+            for new in self.versions[self.versions.index(old) + 1 :]:
+                for key in self.right(new):
+                    if "#" not in key and key.partition("-")[0].partition("@")[0] == name:
+                        yield name, old, new, key
+
+    @functools.lru_cache(maxsize=None)  # noqa: B019 - there are two of them
+    def correct(self, numbers: Sequence[int]) -> Dict[Tuple[str, str, str, str], Comparison]:
+        """Returns what is found about correct pairs."""
+        return {
+            (name, old, new, key): self._compared(name, old, self.right(new)[key], numbers)
+            for name, old, new, key in self.pairs()
+        }
+
+    @functools.lru_cache(maxsize=None)  # noqa: B019 - likewise
+    def wrong(self, numbers: Sequence[int]) -> Dict[Tuple[str, str, str], Comparison]:
+        """Returns what is found about runs with a mistake, by program, mistake and old version."""
+        mistakes = collection(f"{self.name}-mistakes-2.21").items()
+        return {
+            (name, key.partition("-")[2], old): self._compared(name, old, program, numbers)
+            for name, old in self.old_runs()
+            for key, program in mistakes
+            if key.partition("-")[0] == name
+        }
+
+    def _compared(self, name: str, old: str, new: Program, numbers: Sequence[int]) -> Comparison:
+        again = disturbed_runs(f"{self.name}-{old}", name, numbers)
+        return compared(self.right(old)[f"{name}-none"], new, again)

@@ -4,17 +4,14 @@ They are in `tests/data/recorders/unseen_programs.py`; `README.md` has the resul
 """
 
 import collections
-import functools
 
-import collected_runs
 import pytest
-from collected_runs import ALL, TWO, collection, disturbed_runs
+from collected_runs import ALL, TWO, Family
 
 from tf_lossscale._compare import rendering
 from tf_lossscale._compare.judgements import Cause, Kind, Verdict
 
 VERSIONS = ("1.15", "2.3", "2.8", "2.11", "2.15", "2.18", "2.21")
-MISTAKES = "unseen-mistakes-2.21"
 PROGRAMS = {
     *("attention_clipped", "accumulated", "two_optimizers", "dropout_long"),
     *("lstm_bfloat16", "xla_fit", "embedding_session", "contrib_loop"),
@@ -28,53 +25,8 @@ SMALL = {
 """Mistakes within what the old program varies by."""
 
 
-def right(version):
-    return collection(f"unseen-{version}")
-
-
-def old_runs():
-    """Yields each correct run that has disturbed runs: its program and version."""
-    for version in VERSIONS:
-        for key in right(version):
-            if key.endswith("-none#1"):
-                yield key.partition("-")[0], version
-
-
-def pairs():
-    """Yields each correct pair: the program, both versions, and the key of the new run."""
-    for name, old in old_runs():
-        for new in VERSIONS[VERSIONS.index(old) + 1 :]:
-            for key in right(new):
-                if "#" not in key and key.partition("-")[0].partition("@")[0] == name:
-                    yield name, old, new, key
-
-
-@functools.lru_cache(maxsize=None)
-def correct(numbers):
-    """What is found about correct pairs."""
-    return {
-        (name, old, new, key): collected_runs.compared(
-            right(old)[f"{name}-none"],
-            right(new)[key],
-            disturbed_runs(f"unseen-{old}", name, numbers),
-        )
-        for name, old, new, key in pairs()
-    }
-
-
-@functools.lru_cache(maxsize=None)
-def wrong(numbers):
-    """What is found about runs with a mistake, by program, mistake and the old version."""
-    return {
-        (name, key.partition("-")[2], old): collected_runs.compared(
-            right(old)[f"{name}-none"],
-            program,
-            disturbed_runs(f"unseen-{old}", name, numbers),
-        )
-        for name, old in old_runs()
-        for key, program in collection(MISTAKES).items()
-        if key.partition("-")[0] == name
-    }
+EIGHT = Family("unseen", VERSIONS)
+correct, wrong = EIGHT.correct, EIGHT.wrong
 
 
 def test_eight_programs_are_compared_on_many_versions():
