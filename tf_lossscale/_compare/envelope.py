@@ -269,6 +269,11 @@ def _mean_octaves(runs: Runs) -> float:
     return sum(differences) / len(differences) if differences else 0.0
 
 
+def _tolerated(runs: Runs, metric: str) -> float:
+    """Returns the relative difference that counts as none."""
+    return runs.conditions.loss_tolerance if metric == "loss" else 0.0
+
+
 def _within(runs: Runs, found: Sequence[Measure]) -> Judgement:
     closest = max(found, key=lambda measure: measure.largest.ratio)
     shown = [measure for measure in found if measure.metric == "loss"] or list(found)
@@ -277,7 +282,7 @@ def _within(runs: Runs, found: Sequence[Measure]) -> Judgement:
         "ratio": closest.largest.ratio,
         "on_average": max(measure.on_average for measure in found),
         "metric": shown[0].metric,
-        "would_show": shown[0].would_show,
+        "would_show": max(shown[0].would_show, _tolerated(runs, shown[0].metric)),
         "until": min(int(limits.BEGINNING.value), len(runs.steps)),
         "steps": len(runs.steps),
         "again": len(runs.again),

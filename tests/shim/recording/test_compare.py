@@ -245,6 +245,14 @@ def test_records_without_losses_that_are_clipped_in_all_steps_show_nothing():
     assert "have neither losses nor norms" in rendering.sentence(found)
 
 
+def test_a_difference_that_is_tolerated_would_not_show():
+    new = record(dataclasses.replace(CALM, kernel=1))
+    conditions = Conditions(again=again(CALM), loss_tolerance=0.1)
+    found = compare(record(CALM), new, conditions)
+    assert found.verdict is Verdict.SAME
+    assert "losses that differ by 10 % in the first 240 steps" in rendering.sentence(found)
+
+
 def test_many_more_skips_are_different():
     old = Run(steps=400)
     new = record(old)
