@@ -74,3 +74,22 @@ def test_its_examples_run_its_shim_is_used_and_its_page_is_written(package):
     assert "LS206" in (package / "pages" / "v1-step-loss-scale.md").read_text(encoding="utf-8")
     index = (package / "pages" / "index.md").read_text(encoding="utf-8")
     assert "[LS206](v1-step-loss-scale.md)" in index
+
+
+def test_the_example_passes_the_linter():
+    """As a part of `make lint`; the row of the table stands in a tuple."""
+    found = pieces()
+    sources = {RULE: found[RULE], "tf_lossscale/_paths.py": f"SYMBOLS = (\n    {found[TABLE]})\n"}
+    for name, source in sources.items():
+        for words in (["check", "--ignore", "F821,D100"], ["format", "--check"]):
+            ran = subprocess.run(
+                [sys.executable, "-m", "ruff", *words, "--stdin-filename", name, "-"],
+                input=source,
+                cwd=str(ROOT),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            assert ran.returncode == 0, ran.stdout
+    assert "tests/package/test_public_api.py" in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
