@@ -77,9 +77,10 @@ def test_its_examples_run_its_shim_is_used_and_its_page_is_written(package):
 
 
 def test_the_example_passes_the_linter():
-    """As a part of `make lint`; the row of the table stands in a tuple."""
+    """As a part of `make lint`; the row of the table stands in a tuple of several."""
     found = pieces()
-    sources = {RULE: found[RULE], "tf_lossscale/_paths.py": f"SYMBOLS = (\n    {found[TABLE]})\n"}
+    table = f"SYMBOLS = (\n    {found[TABLE]}    {found[TABLE]})\n"
+    sources = {RULE: found[RULE], "tf_lossscale/_paths.py": table}
     for name, source in sources.items():
         for words in (["check", "--ignore", "F821,D100"], ["format", "--check"]):
             ran = subprocess.run(
