@@ -74,28 +74,41 @@ def mask(source: str) -> MaskedCell:
     lines = re.findall(r"[^\n]*\n|[^\n]+", source)
     at = 0
     while at < len(lines):
-        line = lines[at]
-        assignment = _ASSIGNMENT.match(line)
-        if scanner.at_statement and (_LINE.match(line) or assignment):
-            end = at + 1
-            while end < len(lines) and lines[end - 1].rstrip("\r\n").endswith("\\"):
-                end += 1
-            for number in range(at, end):
-                body = lines[number].rstrip("\r\n")
-                placeholder = f"#{_MARK}{len(masked)}#"
-                if number == at:
-                    indent = body[: len(body) - len(body.lstrip())]
-                    statement = f"{assignment['target']}0" if assignment else f"{indent}pass"
-                    placeholder = statement + placeholder
-                masked[number + 1] = body
-                placeholders.append(placeholder)
-                out.append(placeholder + lines[number][len(body) :])
-            at = end
-        else:
-            scanner.feed(line)
-            out.append(line)
+        statement = _statement_for(lines[at]) if scanner.at_statement else None
+        if statement is None:
+            scanner.feed(lines[at])
+            out.append(lines[at])
             at += 1
+            continue
+        for number in range(at, _end_of(lines, at)):
+            body = lines[number].rstrip("\r\n")
+            placeholder = f"{statement}#{_MARK}{len(masked)}#"
+            statement = ""  # the further lines become comments
+            masked[number + 1] = body
+            placeholders.append(placeholder)
+            out.append(placeholder + lines[number][len(body) :])
+            at = number + 1
     return MaskedCell("".join(out), masked, placeholders)
+
+
+def _statement_for(line: str) -> Optional[str]:
+    """The Python statement that stands for a magic or shell line; None for other lines."""
+    assignment = _ASSIGNMENT.match(line)
+    if assignment is not None:
+        return f"{assignment['target']}0"
+    if _LINE.match(line) is None:
+        return None
+    body = line.rstrip("\r\n")
+    indent = body[: len(body) - len(body.lstrip())]
+    return f"{indent}pass"
+
+
+def _end_of(lines: list[str], at: int) -> int:
+    """The index after a magic line and the lines that continue it."""
+    end = at + 1
+    while end < len(lines) and lines[end - 1].rstrip("\r\n").endswith("\\"):
+        end += 1
+    return end
 
 
 class _Scanner:

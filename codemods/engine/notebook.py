@@ -164,16 +164,23 @@ def _language(document: dict[str, Any]) -> str:
 
 
 def _cells(body: str, document: dict[str, Any]) -> Iterator[_Cell]:
-    sheets = document.get("worksheets")  # nbformat 3
-    owners = [document, *(sheets if isinstance(sheets, list) else ())]
-    lists = [_member(owner, "cells") for owner in owners]
-    cells = [cell for found in lists if isinstance(found, list) for cell in found]
-    for number, cell in enumerate(cells, 1):
-        if _member(cell, "cell_type") == "code":
-            value = cell.get("source", cell.get("input"))
-            strings = value if isinstance(value, Array) else [value]
-            if all(isinstance(line, String) for line in strings):
-                yield _Cell(body, number, value)
+    """The code cells of a notebook, numbered among all its cells."""
+    for number, cell in enumerate(_all_cells(document), 1):
+        if _member(cell, "cell_type") != "code":
+            continue
+        value = cell.get("source", cell.get("input"))
+        strings = value if isinstance(value, Array) else [value]
+        if all(isinstance(string, String) for string in strings):
+            yield _Cell(body, number, value)
+
+
+def _all_cells(document: dict[str, Any]) -> Iterator[Any]:
+    """The cells of every kind; nbformat 3 has them in worksheets."""
+    sheets = document.get("worksheets")
+    for owner in [document, *(sheets if isinstance(sheets, list) else ())]:
+        cells = _member(owner, "cells")
+        if isinstance(cells, list):
+            yield from cells
 
 
 def _member(owner: object, name: str) -> Any:

@@ -228,78 +228,107 @@ class _Walk:
         try:
             below: Optional[tuple[str, str]] = (path, real)
             while below is not None:
-                try:
-                    level = _Level(*below)
-                    if self._is_new(level.status):
-                        stack.append(level)
-                        if level.is_work_tree:
-                            self._ignored.add(below[1])
-                    else:
-                        level.close()
-                except OSError as error:
-                    yield Note(below[0], "error", words(error))
-                while self._warnings:
-                    yield self._warnings.pop(0)
-                below = None
-                while stack and below is None:
-                    below = yield from self._entries(stack[-1])
-                    stack[-1].close()
-                    if below is None:
-                        stack.pop()
+                yield from self._entered(*below, stack)
+                below = yield from self._next_below(stack)
         finally:
             for level in stack:
                 level.close()
+
+    def _entered(self, path: str, real: str, stack: list[_Level]) -> Iterator[Note]:
+        """Adds a directory to the walk if it is new; yields what went wrong."""
+        try:
+            level = _Level(path, real)
+            if not self._is_new(level.status):
+                level.close()
+            else:
+                stack.append(level)
+                if level.is_work_tree:
+                    self._ignored.add(real)
+        except OSError as error:
+            yield Note(path, "error", words(error))
+        while self._warnings:
+            yield self._warnings.pop(0)
+
+    def _next_below(
+        self, stack: list[_Level]
+    ) -> Generator[_Found, None, Optional[tuple[str, str]]]:
+        """Yields files up to the next directory, and returns that; None at the end of the walk."""
+        while stack:
+            below = yield from self._entries(stack[-1])
+            stack[-1].close()
+            if below is not None:
+                return below
+            stack.pop()
+        return None
 
     def _entries(self, level: _Level) -> Generator[_Found, None, Optional[tuple[str, str]]]:
         """Yields the files of a level; returns its next directory, None at the end."""
         for name, kind in level.entries:
             path, real = level.path + name, level.real + name
-            is_source = name.endswith(SUFFIXES)
-            is_wanted = is_source or self._is_data(name) or self._describes(real)
             if kind == "link":
                 self._links.append((Candidate(path, real), False))
-            elif kind == "directory" or (kind == "file" and real not in self._files and is_wanted):
-                why = self._why_skipped(real, kind == "directory")
-                if not why and real in self._ignored and real not in self._roots:
-                    why = _IGNORED
-                if why:
-                    yield Note(path, "skipped", why)
-                elif kind == "directory":
+            elif kind == "file":
+                yield from self._file(name, path, real, level)
+            elif kind == "directory":
+                why = self._why_skipped(real, True) or self._why_ignored(real)
+                if not why:
                     return path, real
-                else:
-                    if is_source:
-                        self._files.add(real)
-                    if is_source or self._describes(real):
-                        yield Candidate(path, real, is_source, level=level)
-                    if self._is_data(name):
-                        self._data.setdefault(real, path)
+                yield Note(path, "skipped", why)
         return None
 
+    def _file(self, name: str, path: str, real: str, level: _Level) -> Iterator[_Found]:
+        """Yields a file of a level if it is wanted; what may only be data comes at the end."""
+        if real in self._files:
+            return
+        is_source = name.endswith(SUFFIXES)
+        is_read = is_source or self._describes(real)
+        is_data = self._is_data(name)
+        if not (is_read or is_data):
+            return
+        why = self._why_skipped(real, False) or self._why_ignored(real)
+        if why:
+            yield Note(path, "skipped", why)
+            return
+        if is_source:
+            self._files.add(real)
+        if is_read:
+            yield Candidate(path, real, is_source, level=level)
+        if is_data:
+            self._data.setdefault(real, path)
+
     def _linked(self, link: Candidate, is_named: bool) -> Iterator[_Found]:
+        """Yields what a link leads to, if it is followed."""
         target = os.path.realpath(link.real)
         is_directory = os.path.isdir(target)
-        is_source = is_named or link.path.endswith(SUFFIXES)
-        why = ""
-        if not is_named:
-            if not self._follow_outside and self._root_of(target) is None:
-                why = _OUTSIDE
-            elif self._is_internal(target):
-                why = INTERNAL
-            elif link.real in self._ignored:
-                why = _IGNORED
+        why = "" if is_named else self._why_not_followed(link.real, target)
         for real in (link.real, target):
             why = why or self._why_skipped(real, is_directory)
         if why:
             yield Note(link.path, "skipped", why)
         elif is_directory:
             yield from self._tree(link.path, target)
-        elif is_source or self._describes(link.real):
-            if not os.path.exists(target):
-                yield Note(link.path, "skipped", f"is a broken symbolic link to {target}")
-            elif os.path.isfile(target) and target not in self._files:
-                if is_source:
-                    self._files.add(target)
-                yield Candidate(link.path, target, is_source)
+        else:
+            yield from self._linked_file(link, target, is_named)
+
+    def _why_not_followed(self, link: str, target: str) -> str:
+        """Why a link that was found, rather than named, is not followed; empty if it is."""
+        if not self._follow_outside and self._root_of(target) is None:
+            return _OUTSIDE
+        if self._is_internal(target):
+            return INTERNAL
+        return _IGNORED if link in self._ignored else ""
+
+    def _linked_file(self, link: Candidate, target: str, is_named: bool) -> Iterator[_Found]:
+        """Yields the file that a link leads to, if it is wanted and new."""
+        is_source = is_named or link.path.endswith(SUFFIXES)
+        if not (is_source or self._describes(link.real)):
+            return
+        if not os.path.exists(target):
+            yield Note(link.path, "skipped", f"is a broken symbolic link to {target}")
+        elif os.path.isfile(target) and target not in self._files:
+            if is_source:
+                self._files.add(target)
+            yield Candidate(link.path, target, is_source)
 
     def _add_ignored(self, directory: str) -> None:
         top = top_of(directory)
@@ -331,6 +360,10 @@ class _Walk:
         below = target[len(self._root_of(target) or "") :]
         parts = {part.lower() for part in below.split(os.sep)}  # some file systems ignore case
         return not parts.isdisjoint(name.lower() for name in VERSION_CONTROL)
+
+    def _why_ignored(self, real: str) -> str:
+        """Why a path is skipped because of git; what the user names is not."""
+        return _IGNORED if real in self._ignored and real not in self._roots else ""
 
     def _why_skipped(self, real: str, is_directory: bool) -> str:
         why = is_environment_or_cache(real) if is_directory else ""

@@ -124,13 +124,20 @@ def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
             continue
         if "tf_keras" in line and is_import(line):
             yield Evidence(number, 2, "an import of tf_keras", is_pin=False)
-        for match in _SET.finditer(line.split("#")[0]) if LEGACY_KERAS in line else ():
-            value = match[1]
-            is_on, is_off = value in LEGACY_KERAS_VALUES, value.lower() in ("0", "false")
-            is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
-            if (is_on or is_off) and not is_read:
-                words = f"{LEGACY_KERAS}={value}"
-                yield Evidence(number, 2 if is_on else 3, words, is_pin=False)
+        if LEGACY_KERAS in line:
+            yield from _set_in(number, line)
+
+
+def _set_in(number: int, line: str) -> Iterator[Evidence]:
+    """Yields the values to which a line sets `TF_USE_LEGACY_KERAS`."""
+    for match in _SET.finditer(line.split("#")[0]):
+        value = match[1]
+        is_on = value in LEGACY_KERAS_VALUES
+        is_off = value.lower() in ("0", "false")
+        is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
+        if (is_on or is_off) and not is_read:
+            words = f"{LEGACY_KERAS}={value}"
+            yield Evidence(number, 2 if is_on else 3, words, is_pin=False)
 
 
 def _choose(evidence: Iterable[Evidence]) -> KerasChoice:

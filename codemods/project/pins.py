@@ -134,7 +134,20 @@ def keras_of(name: str, specifier: str) -> Optional[int]:
         return 2
     if len(specifier) > _LONGEST or name not in (*TENSORFLOW, "keras"):
         return None
+    admitted = _admitted(specifier)
+    if admitted is None:
+        return None
+    low, high = admitted
+    if low >= high:
+        return None
     package = "keras" if name == "keras" else "tensorflow"
+    if LAST_WITH_KERAS_2[package] < low:
+        return 3 if high > FIRST_WITH_KERAS_3[package] else None
+    return 2 if high <= FIRST_WITH_KERAS_3[package] else None
+
+
+def _admitted(specifier: str) -> Optional[tuple[_Version, _Version]]:
+    """The first version that a specifier admits, and the first one after; None if unreadable."""
     low: _Version = (0,)
     high: _Version = _LAST
     for part in re.split(r"[,\s]+(?![\d.]|v\d)", specifier.strip("() ")):
@@ -146,11 +159,7 @@ def keras_of(name: str, specifier: str) -> Optional[int]:
         if match[1] != "!=":
             first, last = _interval(match[1], match[2], bool(match[3]))
             low, high = max(low, first), min(high, last)
-    if low >= high:
-        return None
-    if LAST_WITH_KERAS_2[package] < low:
-        return 3 if high > FIRST_WITH_KERAS_3[package] else None
-    return 2 if high <= FIRST_WITH_KERAS_3[package] else None
+    return low, high
 
 
 def _interval(operator: str, text: str, is_prefix: bool) -> tuple[_Version, _Version]:
