@@ -239,6 +239,32 @@ CODEMODS = r"""
     - if two and three:
     + if False:
 
+    # codemods/resolve/test_questions.py
+    - return bool(paths) and all(_names_class(path) for path in paths)
+    + return bool(paths)
+    - is_never_taken=taken is not None,
+    + is_never_taken=False,
+    - or program.is_stored(read) or _is_guarded(program, read):
+    + or program.is_stored(read):
+    - frozenset(reader.stars),
+    + frozenset(),
+    - return Mention.MEMBER
+    + return Mention.VALUE
+    - self._unclear(node, scope, Why.RE_EXPORT, module)
+    + pass
+    - return parent if isinstance(parent, cst.Call) and parent.func is node else None
+    + return None
+    - return (_constant(value),)
+    + return None
+    - if root not in dirty:
+    + if False:
+    - return scope.bindings_of(name.value) if scope is not None else []
+    + return []
+
+    # codemods/reports/test_reports.py
+    - "end_column": finding.end_column or finding.column,
+    + "end_column": finding.column,
+
     # codemods/resolve/test_scopes.py
     - (scope is self or scope.kind != "class")
     + True
