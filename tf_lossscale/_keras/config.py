@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import sys
 from typing import Any, Dict, Optional
 
 from tf_lossscale._core.minimum import minimum_in_config
@@ -110,7 +111,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
         # Keras adds a schedule that the learning rate of the inner optimizer is.
         config.pop("learning_rate", None)
         if config.pop(_CONVERTED_ROLE) == "experimental" and cls.role == "final":
-            return from_config(_experimental_class(), config, custom_objects)
+            return from_config(_public_experimental(), config, custom_objects)
     # A configuration of the old form that Keras converts also has the converted inner optimizer.
     has_old_form_only = "optimizer" in config and "inner_optimizer" not in config
     serialized = config["optimizer" if has_old_form_only else "inner_optimizer"]
@@ -148,7 +149,7 @@ def _final_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str, Any])
         converted = as_final_arguments(experimental_loss_scale(scale))
         if _is_public(cls) and not (converted and has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)):
             # Files of both classes name the final one, which Keras has from 2.4 on.
-            return _experimental_class()(inner, scale)
+            return _public_experimental()(inner, scale)
         if converted is None:
             raise ValueError(
                 f"{cls.__name__}.from_config() was given a loss scale that the final class cannot "
@@ -188,11 +189,9 @@ def _is_public(cls: Any) -> bool:
     return "role" in vars(vars(cls).get("_derived_from", cls))
 
 
-def _experimental_class() -> Any:
-    # Here, because the module of that class imports this one.
-    from tf_lossscale._keras.experimental import LossScaleOptimizer
-
-    return LossScaleOptimizer
+def _public_experimental() -> Any:
+    # By its public path, because the module of that class imports this one.
+    return sys.modules["tf_lossscale"].keras.mixed_precision.experimental.LossScaleOptimizer
 
 
 def _accepts(cls: Any, *args: Any, **kwargs: Any) -> bool:
