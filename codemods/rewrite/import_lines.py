@@ -74,14 +74,21 @@ def _line_edit(old: Sequence[_Small], parts: list[list[_Small]], is_alone: bool)
             body[-1] = body[-1].with_changes(semicolon=line.body[-1].semicolon)
             return line.with_changes(body=body)
         assert isinstance(line, cst.SimpleStatementLine)
-        left = collections.Counter(comments_in(old[0]))
-        left.subtract(comment for statement in body for comment in comments_in(statement))
-        lost = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in left.elements()]
-        first = body[0].with_changes(semicolon=line.body[0].semicolon)
-        head = line.with_changes(leading_lines=[*line.leading_lines, *lost], body=[first])
-        return [head, *[cst.SimpleStatementLine([statement]) for statement in body[1:]]]
+        return _lines_of(line, old[0], body)
 
     return edit
+
+
+def _lines_of(
+    line: cst.SimpleStatementLine, old: _Small, body: Sequence[_Small]
+) -> list[cst.SimpleStatementLine]:
+    """The lines that a line of one statement becomes; comments of `old` that are lost go above."""
+    left = collections.Counter(comments_in(old))
+    left.subtract(comment for statement in body for comment in comments_in(statement))
+    lost = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in left.elements()]
+    first = body[0].with_changes(semicolon=line.body[0].semicolon)
+    head = line.with_changes(leading_lines=[*line.leading_lines, *lost], body=[first])
+    return [head, *[cst.SimpleStatementLine([statement]) for statement in body[1:]]]
 
 
 def _changed(statement: _Small, changes: Mapping[cst.ImportAlias, Change]) -> list[_Small]:

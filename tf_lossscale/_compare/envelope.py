@@ -254,7 +254,7 @@ def _unmeasured_from(runs: Runs) -> Optional[int]:
     """
     everyone = [runs.old, *_runs_again(runs)]
     pairs = itertools.combinations(everyone, 2)
-    place = min(runs.part, max(runs.parting(one, other) for one, other in pairs))
+    place = min(runs.part, max(runs.parting(run, other) for run, other in pairs))
     if runs.has_other_scale or place == len(runs.steps):
         return None
     return runs.steps[place]

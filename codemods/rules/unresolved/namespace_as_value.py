@@ -98,13 +98,7 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
 
     It is no place, since nothing in the file has to move.
     """
-    path = f"{SHIM}.{_FINAL}"
-    imports = [one for one in program.imports() if one.path == path]
-    uses = [NamespaceUse(one.node, one.scope, path) for one in imports]
-    for node, _ in program.migrated:
-        root = root_name(node)
-        if root is not None and program.paths_of(node) == {path}:
-            uses.append(NamespaceUse(node, program.scopes.loads[root], path, root))
+    uses = _uses_of(program, f"{SHIM}.{_FINAL}")
     bound = {read for use in uses for read in reads_of_value(program, use.node)}
     for use in uses:
         reads = reads_of_value(program, use.node)
@@ -116,6 +110,17 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
             yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
         else:
             yield from obstacles_at(use, "LS909", _VALUE)
+
+
+def _uses_of(program: Program, path: str) -> list[NamespaceUse]:
+    """The imports of a module of the shim, and the chains that mean it."""
+    imports = [imported for imported in program.imports() if imported.path == path]
+    uses = [NamespaceUse(imported.node, imported.scope, path) for imported in imports]
+    for node, _ in program.migrated:
+        root = root_name(node)
+        if root is not None and program.paths_of(node) == {path}:
+            uses.append(NamespaceUse(node, program.scopes.loads[root], path, root))
+    return uses
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:

@@ -44,7 +44,10 @@ def zeroed(run: Run, gradients: List[Any]) -> List[Any]:
     """Returns the gradients, or zeros for those that are not finite, so that no step is skipped."""
     if run.mistake != "zeroed":
         return gradients
-    return [tf.where(tf.math.is_finite(each), each, tf.zeros_like(each)) for each in gradients]
+    return [
+        tf.where(tf.math.is_finite(gradient), gradient, tf.zeros_like(gradient))
+        for gradient in gradients
+    ]
 
 
 def gan_fit(run: Run) -> None:
