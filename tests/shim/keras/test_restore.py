@@ -1,18 +1,18 @@
 """`tfls.checkpoints.restore` continues runs of Keras 2 on Keras 3, and runs of Keras 3 on Keras 2.
 
-The oracle is the run that was not interrupted. Gradients of biases in front of a batch
-normalization, and of keys of an attention, are only rounding errors, which Adam makes large, so no
-model has such a bias.
+The oracle is the run that was not interrupted.
 """
 
 import glob
 import os
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, List
 
+import half_trained
 import numpy as np
 import pytest
 import recorded
 import tensorflow as tf
+from half_trained import OPTIMIZERS
 
 import tf_lossscale as tfls
 from tf_lossscale._restore.optimizers import ProgramOptimizer
@@ -32,81 +32,9 @@ def keras_of(kind: str) -> Any:
     return __import__("tf_keras") if "keras3" in KINDS else tf.keras
 
 
-def functional(keras: Any) -> Any:
-    layers = keras.layers
-    inputs = layers.Input((4,))
-    shared = layers.Dense(4, activation="tanh")
-    hidden = layers.BatchNormalization()(layers.Dense(3, use_bias=False)(shared(shared(inputs))))
-    branches = [layers.Dense(2)(hidden), layers.Dense(2)(inputs)]
-    return keras.Model(inputs, layers.Dense(1)(layers.Concatenate()(branches)))
-
-
-def sequential(keras: Any) -> Any:
-    layers = keras.layers
-    inner = keras.Sequential([layers.Dense(3, activation="tanh"), layers.LayerNormalization()])
-    return keras.Sequential([inner, layers.Dropout(0.0), layers.Dense(1)])
-
-
-def recurrent(keras: Any) -> Any:
-    layers = keras.layers
-    inputs = layers.Input((4,))
-    steps = layers.Reshape((2, 2))(inputs)
-    both = layers.Bidirectional(layers.LSTM(3, return_sequences=True))(steps)
-    return keras.Model(inputs, layers.Dense(1)(layers.GRU(2)(both)))
-
-
-def convolution(keras: Any) -> Any:
-    layers = keras.layers
-    inputs = layers.Input((4,))
-    image = layers.Reshape((2, 2, 1))(inputs)
-    image = layers.DepthwiseConv2D(2, padding="same")(layers.Conv2D(2, 2, padding="same")(image))
-    image = layers.SeparableConv2D(2, 2, padding="same")(image)
-    return keras.Model(inputs, layers.Dense(1)(layers.Flatten()(image)))
-
-
-def attention(keras: Any) -> Any:
-    layers = keras.layers
-    inputs = layers.Input((4,))
-    steps = layers.Reshape((2, 2))(inputs)
-    attended = layers.MultiHeadAttention(2, 3, use_bias=False)(steps, steps)
-    return keras.Model(inputs, layers.Dense(1)(layers.Flatten()(attended)))
-
-
-def subclassed(keras: Any) -> Any:
-    layers = keras.layers
-
-    class Model(keras.Model):  # type: ignore[misc]  # untyped base
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = layers.Dense(3)
-            self.blocks = [layers.Dense(3, activation="tanh"), layers.Dense(3)]
-            self.named = {"head": layers.Dense(1)}
-            self.inner = keras.Sequential([layers.Dense(2), layers.Dense(2)])
-
-        def call(self, inputs: Any) -> Any:
-            hidden = self.first(inputs)
-            for block in self.blocks:
-                hidden = block(hidden)
-            return self.named["head"](self.inner(hidden))
-
-    return Model()
-
-
-MODELS: Dict[str, Callable[[Any], Any]] = {
-    made.__name__: made
-    for made in (functional, sequential, recurrent, convolution, attention, subclassed)
-}
+MODELS = dict(half_trained.MODELS)
 if not hasattr(keras_of(sorted(KINDS)[0]).layers, "MultiHeadAttention"):  # before TensorFlow 2.4
     del MODELS["attention"]
-OPTIMIZERS: Dict[str, Any] = {
-    "Adam": {"amsgrad": True},
-    "SGD": {"momentum": 0.5},
-    "RMSprop": {"momentum": 0.5},
-    "Adagrad": {},
-    "Adadelta": {},
-    "Adamax": {},
-    "Ftrl": {},
-}
 
 
 def optimizer_of(kind: str, name: str = "Adam", rate: float = 0.01, **options: Any) -> Any:
