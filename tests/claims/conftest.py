@@ -5,7 +5,7 @@ import importlib
 import pytest
 from documents import ROOT
 
-from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint_command import isolated
 
 
 @pytest.fixture

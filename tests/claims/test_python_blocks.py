@@ -15,19 +15,28 @@ model = KERAS.Sequential([KERAS.layers.Input([3]), KERAS.layers.Dense(4), KERAS.
 optimizer = OWNER.keras.mixed_precision.LossScaleOptimizer(KERAS.optimizers.Adam(0.1))
 model.compile(optimizer, "mse")
 """
+SAVER = """
+import tensorflow as tf
+import keras
+import tf_lossscale as tfls
+tf1 = tf.compat.v1
+v1 = tfls.compat.v1.mixed_precision
+with tf.Graph().as_default(), tf1.Session() as session:
+    old = [tf1.get_variable("w", [3, 1]), tf1.get_variable("layer/bias", [1])]
+    optimizer = v1.MixedPrecisionLossScaleOptimizer(
+        tf1.train.AdamOptimizer(), v1.DynamicLossScale(64.0)
+    )
+    optimizer.minimize(tf.reduce_sum(old[0]) + tf.reduce_sum(old[1]))
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, "run/model.ckpt", 7)
+model = keras.Sequential([keras.layers.Input([3]), keras.layers.Dense(1, name="dense")], name="net")
+optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+"""
 SETUPS = {
     ("docs/monitoring.md", 0): """
 import warnings
 caught = []
 warnings.showwarning = lambda message, *_, **__: caught.append(str(message))
-""",
-    ("docs/guide-keras.md", 0): IN_A_FOLDER
-    + MODEL.replace("OWNER", "tfls").replace("KERAS", "keras")
-    + """
-import tf_lossscale
-model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
-tf.train.Checkpoint(model=model, optimizer=model.optimizer).save("run/c")
-optimizer = model.optimizer
 """,
     ("docs/prove.md", 0): IN_A_FOLDER,
     ("docs/checkpoints.md", 0): IN_A_FOLDER
@@ -37,6 +46,7 @@ model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
 tf.train.Checkpoint(model=model, optimizer=model.optimizer).save("run/c")
 """
     + MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
+    ("docs/checkpoints.md", 1): IN_A_FOLDER + SAVER,
     ("docs/keras.md", 5): IN_A_FOLDER
     + """
 import tensorflow as tf
@@ -63,6 +73,7 @@ ENDINGS = {
     ("docs/wrappers.md", 0): "assert int(optimizer.iterations) == 2\n"
     "assert int(optimizer.inner_optimizer.applied) == 1",
     ("docs/checkpoints.md", 0): "assert int(model.optimizer.iterations) == 1",
+    ("docs/checkpoints.md", 1): "assert float(optimizer.loss_scale) == 64.0",
     ("docs/tf1.md", 0): "assert train_op.graph is loss.graph",
     ("docs/tf1.md", 1): """
 scale = Halving()

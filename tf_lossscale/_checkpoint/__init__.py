@@ -1,1 +1,1 @@
-"""`tf-lossscale checkpoint`: inspects and converts the loss-scale state in checkpoints."""
+"""Finds the loss-scale state in checkpoints and model files, and plans their conversion."""

@@ -115,7 +115,7 @@ def _codemods(arguments: List[str], prog: str) -> int:
 
 
 def _checkpoint(arguments: List[str], prog: str) -> int:
-    from tf_lossscale._checkpoint.command import main as checkpoint_main
+    from tf_lossscale._checkpoint_command.command import main as checkpoint_main
 
     return checkpoint_main(arguments, f"{prog} checkpoint")
 

@@ -207,6 +207,8 @@ def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
     stored = plan.stored
     if not isinstance(stored, SaverFile):
         return
+    plan.written_by = stored.format
+    _note_epsilon(plan, stored, program)
     if stored.momentum:
         plan.problems.append(
             f"{stored.momentum} is a sum of gradients, and Keras's SGD has a sum of steps, which "
@@ -230,6 +232,16 @@ def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
     plan.planned.append(
         Planned(None, path, variable, "iterations", variable.assign, variable.numpy, steps)
     )
+
+
+def _note_epsilon(plan: Plan, stored: SaverFile, program: ProgramOptimizer) -> None:
+    """Notes an epsilon that is not the default of Adam of TensorFlow 1, as no file has it."""
+    epsilon = program.inner.get_config().get("epsilon")
+    if stored.powers and epsilon != 1e-8:
+        plan.notes.append(
+            f"epsilon is {epsilon} here; that of tf.train's Adam, which the file does not have, is "
+            "1e-8 unless the old program passed another one"
+        )
 
 
 def _counters(stored: SaverFile, program: ProgramOptimizer) -> Dict[str, int]:

@@ -2,6 +2,6 @@
 
 import sys
 
-from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint_command import isolated
 
 isolated.child(sys.argv[1])

@@ -5,7 +5,7 @@ import os
 import forked
 import pytest
 
-from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint_command import isolated
 from tf_lossscale._cli import main
 
 

@@ -11,8 +11,8 @@ import subprocess
 
 import processes
 
-from tf_lossscale._checkpoint import isolated
 from tf_lossscale._checkpoint.locate import Place
+from tf_lossscale._checkpoint_command import isolated
 
 
 class Subprocess:

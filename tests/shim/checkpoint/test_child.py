@@ -10,7 +10,7 @@ import pytest
 import recorded_files
 from processes import REPOSITORY
 
-from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint_command import isolated
 
 pytestmark = pytest.mark.usefixtures("real_child")
 
@@ -49,7 +49,7 @@ WRITES_FOR_LONG = """
 import json, os, sys, time
 
 sys.path[:] = json.loads(sys.argv[1])
-from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint_command import isolated
 
 class Library:
     OTHER_ERRORS = ()
@@ -67,7 +67,7 @@ isolated.main(sys.argv[2], int(sys.argv[3]))
 CONVERTS = """
 import sys
 
-from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint_command import isolated
 from tf_lossscale._cli.main import main
 
 isolated._PROGRAM = sys.argv[1]
@@ -125,10 +125,14 @@ def test_the_child_has_limits(library, limit, monkeypatch, refused):
     Only the limit of the memory depends on the library, as it comes on top of what that needs.
     """
     body, words = LIMITS[limit]
-    module = {"h5py": "keras_files", "tensorflow": "tensorflow_requests"}[library]
+    folder, module = {
+        "h5py": ("_checkpoint", "keras_files"),
+        "tensorflow": ("_checkpoint_command", "tensorflow_requests"),
+    }[library]
     program = (
         "import json, sys; sys.path[:] = json.loads(sys.argv[1])\n"
-        f"from tf_lossscale._checkpoint import isolated, {module}\n"
+        "from tf_lossscale._checkpoint_command import isolated\n"
+        f"from tf_lossscale.{folder} import {module}\n"
         f"def read(place): {body}\n"
         f"{module}.read = read\n"
         "request = json.loads(sys.argv[2])\n"

@@ -10,7 +10,7 @@ from processes import REPOSITORY, run_python
 CODE = """
 import sys
 sys.modules['tensorflow'] = None
-from tf_lossscale._checkpoint import command, isolated
+from tf_lossscale._checkpoint_command import command, isolated
 command.locate.locate = lambda path: None
 isolated.answer = lambda place, **_: {'states': 1, 'lines': ['x' * 100_000]}
 from tf_lossscale._cli.main import main

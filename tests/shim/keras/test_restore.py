@@ -499,7 +499,7 @@ def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp
 @pytest.mark.parametrize("written", sorted(KINDS))
 def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: Any) -> None:
     """The name of an optimizer is that of its class, unless the program gives another one."""
-    model = sequential(keras_of(written))
+    model = MODELS["sequential"](keras_of(written))
     model(INPUTS[0])
     optimizer = OURS(KINDS[written].optimizers.Adam(learning_rate=0.01, name="mine"))
     step(model, optimizer, 0)

@@ -13,8 +13,9 @@ import signal
 import sys
 from typing import Any, Iterator, List, Tuple
 
-from tf_lossscale._checkpoint import isolated, locate
+from tf_lossscale._checkpoint import locate
 from tf_lossscale._checkpoint.locate import BOOKKEEPING, CheckpointError
+from tf_lossscale._checkpoint_command import isolated
 from tf_lossscale._process import ArgumentParser, printable
 
 fcntl: Any

@@ -31,7 +31,8 @@ _NOT_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.E
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from tf_lossscale._checkpoint.isolated import main; main(sys.argv[2], int(sys.argv[3]))"
+    "from tf_lossscale._checkpoint_command.isolated import main; "
+    "main(sys.argv[2], int(sys.argv[3]))"
 )
 _STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")  # what ends a child that reaches a limit
 _READY = b"ready\n"  # printed by the child when its libraries are imported and it begins to read
@@ -113,7 +114,7 @@ def _library(place: Place) -> Any:
     if place.format in (HDF5, KERAS):
         keras_files.import_hdf5()
         return keras_files
-    from tf_lossscale._checkpoint import tensorflow_requests
+    from tf_lossscale._checkpoint_command import tensorflow_requests
 
     return tensorflow_requests
 

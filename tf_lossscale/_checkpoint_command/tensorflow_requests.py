@@ -3,11 +3,12 @@
 import os
 from typing import Any, Optional
 
-from tf_lossscale._checkpoint import plans, stored_optimizers
+from tf_lossscale._checkpoint import plans
 from tf_lossscale._checkpoint.finding import Contents
 from tf_lossscale._checkpoint.locate import CheckpointError, Place
 from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._checkpoint.tensorflow_files import Checkpoint, write
+from tf_lossscale._checkpoint_command import stored_optimizers
 from tf_lossscale._versions.base import tf
 
 # These do not show that the file is damaged.
