@@ -104,14 +104,14 @@ def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> 
         f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
         f"faithfully to {to}: {_reason(to, by_object)}. "
     )
-    if to == "keras3" and other.layout.family == "keras" and by_object:
-        return start + _LINES_FOR_KERAS_3.format(prefix=prefix)
+    if {to, other.layout.family} == {"keras", "keras3"} and by_object:
+        return start + _LINES_FOR_PROGRAM.format(prefix=prefix)
     return start + _start_with(other, to)
 
 
-_LINES_FOR_KERAS_3 = (
-    "The program on Keras 3 reads the file itself: in place of its own restore, write three lines, "
-    "the second unless the optimizer is wrapped already: import tf_lossscale; optimizer = "
+_LINES_FOR_PROGRAM = (
+    "The program reads the file itself: in place of its own restore, write three lines, the second "
+    "unless the optimizer is wrapped already: import tf_lossscale; optimizer = "
     "tf_lossscale.keras.mixed_precision.LossScaleOptimizer(optimizer); "
     "tf_lossscale.checkpoints.restore({prefix!r}, model, optimizer)"
 )

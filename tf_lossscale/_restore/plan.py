@@ -1,11 +1,14 @@
 """What a restore will do: nothing is assigned before all of it is known."""
 
+import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from tf_lossscale._restore.program import dtype_of, name_of, shape_of
 from tf_lossscale._restore.report import Entry, Report
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
 
+_NUMBERED = re.compile(r"-\d+$")
+"""The end of a checkpoint that `tf.train.Checkpoint.save` or a manager has numbered."""
 _SEEDS = ("seed_generator", "_random_generator", "_state_var")
 
 
@@ -97,11 +100,24 @@ def note_unused(plan: Plan) -> None:
         tensor = node.tensor
         if tensor is None or tensor.key in plan.used:
             continue
-        if stored.path_of(number) == "save_counter" or "keras_api/metrics" in tensor.key:
+        if stored.path_of(number) == "save_counter":
+            _note_counter_of_saves(plan)
+            continue
+        if "keras_api/metrics" in tensor.key:
             continue
         plan.used.add(tensor.key)
         plan.unused.append(Entry(shown(tensor), tensor.shape, None, None))
     plan.unused += [Entry(shown(tensor), tensor.shape, None, None) for tensor in stored.others]
+
+
+def _note_counter_of_saves(plan: Plan) -> None:
+    """Notes that the next save may have the number of an old one, by which it is replaced."""
+    if _NUMBERED.search(plan.stored.path):
+        plan.notes.append(
+            "its count of saves was not restored, so a CheckpointManager of this directory would "
+            "begin with 1 again and replace old checkpoints; pass the program's "
+            "tf.train.Checkpoint in place of the model to go on counting"
+        )
 
 
 def raise_problems(plan: Plan, partial: bool) -> None:

@@ -316,8 +316,11 @@ def test_a_checkpoint_gives_models_optimizers_and_counters(
     assert not report.initial
     assert int(step.numpy()) == 4
     assert int(checkpoint.save_counter.numpy()) == 2
+    assert "count of saves" not in str(report)
     assert_the_same_run(original, resumed)
     tfls.checkpoints.restore(checkpoint.save(str(tmp_path / "c")), checkpoint)
+    left = {"step": step, "net": resumed[0]}
+    assert "count of saves" in str(tfls.checkpoints.restore(path, left, {"opt": resumed[1]}))
 
 
 # Nothing is restored into another variable.
