@@ -237,7 +237,7 @@ CODEMODS = r"""
     - if two and three:
     + if False:
 
-    # codemods/resolve/test_questions.py
+    # codemods/resolve/test_small_sources.py
     - return bool(paths) and all(_names_class(path) for path in paths)
     + return bool(paths)
     - is_never_taken=taken is not None,
