@@ -120,6 +120,7 @@ no file of Keras 2 has. So a copy is right only for some program, and the progra
 
 
 def _reason(to: str, by_object: bool) -> str:
+    """Returns why a copy for `to` would lose state; `by_object`: the file has an object graph."""
     if to == "contrib" and by_object:
         return "the contrib classes only restore tf.train.Saver checkpoints"
     if to == "keras3" and by_object:
@@ -160,6 +161,10 @@ def _plan_by_name(
     control_flow: Optional[str],
     renames: Mapping[str, str],
 ) -> Plan:
+    """Plans a copy of a file of `tf.train.Saver` for the names of contrib or of v1.
+
+    Raises CheckpointError if a tensor to rename is missing, or two would have the same name.
+    """
     missing = sorted(set(renames) - set(tensors))
     if missing:
         raise CheckpointError(f"--rename: SRC has no tensor {', '.join(missing)}")

@@ -168,6 +168,7 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
 
 
 def _as_text(contents: Contents) -> Iterator[str]:
+    """Yields the lines of `inspect`: loss scales, configured optimizers, stored optimizers."""
     yield from (contents.path, f"  {contents.format}")
     for state in contents.states:
         layout = state.layout

@@ -143,6 +143,10 @@ def _other_number(old: Record, other: Record, name: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
+    """Compares the records, writes what `--json` and `--html` ask for, and prints the verdicts.
+
+    Returns the exit status, which follows from the worst verdict of all optimizers.
+    """
     records = _read(options)
     old, new = records.old, records.new
     if len(new.optimizers) != len(old.optimizers):
@@ -237,6 +241,7 @@ def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
 
 
 def _as_json(records: _Records, found: List[Comparison]) -> Dict[str, Any]:
+    """Returns what `--json` writes: the records, and one comparison for each optimizer."""
     headers = {"old": records.old.header, "new": records.new.header}
     return {
         "version": 2,

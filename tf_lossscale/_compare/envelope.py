@@ -275,6 +275,7 @@ def _tolerated(runs: Runs, metric: str) -> float:
 
 
 def _within(runs: Runs, found: Sequence[Measure]) -> Judgement:
+    """Returns that the new run is no farther away than rounding explains, and what would show."""
     closest = max(found, key=lambda measure: measure.largest.ratio)
     shown = [measure for measure in found if measure.metric == "loss"] or list(found)
     step: Optional[int] = runs.steps[runs.part] if runs.part < len(runs.steps) else None

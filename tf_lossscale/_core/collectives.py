@@ -104,6 +104,7 @@ def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call:
     """Sums `values` for all replicas of this process at once, in a cross-replica context."""
 
     def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
+        """Sums values over the shards, outside the replicas; each replica gets its own sums."""
         count = len(shards.devices)
 
         def by_replica(parts: List[Any]) -> List[List[Any]]:

@@ -94,6 +94,10 @@ class Keras3Attributes(LossScaleWrapper):
         note_overrides(cls)
 
     def _set_up(self, inner: Any, state: Any) -> None:
+        """Initializes Keras's class around `inner`, with the variables of the loss scale.
+
+        They exist from here on, while Keras creates its own in `build`.
+        """
         initial = state.initial_scale
         if state.decides:
             with tf.init_scope():

@@ -22,8 +22,8 @@ def depend_on_products(
     if None in products:
         return None
     operations = [place.get_operation_by_name(name) for name in products]
-    # The gradient of a product depends on the other factor: here on the scale, which is read for
-    # each product anew.
+    # The gradient of a product depends on the other factor, which is the scale. Each product reads
+    # the scale by an operation of its own.
     return _depend_on(tensors, place, {*operations, *(part.inputs[1].op for part in operations)})
 
 
@@ -50,6 +50,11 @@ def depend_on_variable(tensors: Sequence[Any], place: Any, variable: Any) -> Opt
 
 
 def _depend_on(tensors: Sequence[Any], place: Any, origins: Set[Any]) -> Optional[bool]:
+    """Returns whether tensors are computed from the results of `origins`, operations of a graph.
+
+    Follows their inputs, through what inner functions capture, out to `place`. None if an argument
+    of an inner function is among these, since its value is not known while the function is traced.
+    """
     waiting = [part for tensor in tensors for part in _symbolic(tensor)]
     seen: Set[Any] = set()
     is_known = True

@@ -307,6 +307,8 @@ def _norm(value: float) -> Optional[float]:
 
 
 class Losses:
+    """The losses that were scaled and whose steps have not been made yet, by graph and replica."""
+
     def __init__(self) -> None:
         # By graph, or this object in eager mode; then by thread, of which each replica has one. Its
         # number would be a tensor, and so one more operation in the graph.

@@ -140,6 +140,7 @@ def _name_of_class(loss_scale: Any) -> Optional[str]:
 
 
 def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
+    """Returns what a record says of its run: versions, devices, and what the command replaced."""
     devices = {device.device_type for device in tf.config.experimental.list_physical_devices()}
     keras = sys.modules.get("tf_keras") or sys.modules.get("keras") or getattr(tf, "keras", None)
     version = getattr(keras, "__version__", None)

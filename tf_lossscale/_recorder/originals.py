@@ -278,6 +278,7 @@ class _Arguments:
 
 
 def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> Step:
+    """Returns the step of TensorFlow's class that applies these arguments, one for each replica."""
     first = replicas[0]
     columns = [
         [value for value in column if value is not None]

@@ -70,7 +70,7 @@ def _unlisted(model: Any) -> List[Any]:
 def trained_by(value: Any) -> List[Any]:
     """Returns the trainable variables of a model, or of a list or dictionary of models."""
     if is_variable(value):
-        # `tf.Variable(0)` counts steps or epochs, and is trainable unless it is told otherwise.
+        # `tf.Variable(0)` counts steps or epochs, and is trainable by default.
         is_counter = "int" in dtype_of(value)
         return [] if is_counter or not getattr(value, "trainable", True) else [value]
     if isinstance(value, dict):

@@ -164,6 +164,7 @@ def _plan(
 
 
 def _read(path: str, names: Optional[saver_files.Names]) -> Stored:
+    """Reads what a file holds, but for its values, in the way of its format."""
     try:
         place = locate(path)
     except CheckpointError as error:

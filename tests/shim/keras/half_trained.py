@@ -112,8 +112,13 @@ def inner_optimizer(optimizers: Any, name: str, rate: float = 0.01) -> Any:
 
 def step(model: Any, optimizer: Any, number: int) -> None:
     factor = FACTORS[number % len(FACTORS)]
+    step_on(model, optimizer, INPUTS[number], TARGETS[number], factor)
+
+
+def step_on(model: Any, optimizer: Any, inputs: Any, targets: Any, factor: float) -> None:
+    """Makes a step of Keras 2; an infinite `factor` of the loss makes the gradients overflow."""
     with tf.GradientTape() as tape:
-        error = model(INPUTS[number], training=True) - TARGETS[number]
+        error = model(inputs, training=True) - targets
         loss = optimizer.get_scaled_loss(tf.reduce_mean(error**2) * factor)
     gradients = tape.gradient(loss, model.trainable_variables)
     unscaled = optimizer.get_unscaled_gradients(gradients)

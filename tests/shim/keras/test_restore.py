@@ -44,12 +44,7 @@ def optimizer_of(kind: str, name: str = "Adam", rate: float = 0.01, **options: A
 
 def step(model: Any, optimizer: Any, number: int) -> None:
     factor = FACTORS[number % len(FACTORS)]
-    with tf.GradientTape() as tape:
-        error = model(INPUTS[number], training=True) - TARGETS[number]
-        loss = optimizer.get_scaled_loss(tf.reduce_mean(error**2) * factor)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    unscaled = optimizer.get_unscaled_gradients(gradients)
-    optimizer.apply_gradients(list(zip(unscaled, model.trainable_variables)))
+    half_trained.step_on(model, optimizer, INPUTS[number], TARGETS[number], factor)
 
 
 def begun(kind: str, model: str, name: str = "Adam", **options: Any) -> Any:
