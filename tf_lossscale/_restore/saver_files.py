@@ -5,6 +5,7 @@ the optimizer: `w/Adam` and `w/Adam_1`. The file becomes a `Stored` with the obj
 checkpoint of Keras 2 would have.
 """
 
+import collections.abc
 import numbers
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
@@ -67,6 +68,11 @@ def read(checkpoint: Checkpoint, names: Optional[Names], reader: Any) -> SaverFi
             f"{prefix}: is a file of tf.train.Saver, which has names of variables and no objects. "
             f"Pass names={{{first!r}: variable, ...}}, the variables of the program by their names "
             "in the file"
+        )
+    if not isinstance(names, collections.abc.Mapping):
+        raise RestoreError(
+            f"names= is a {type(names).__name__}. Pass a dictionary: the variables of the program "
+            "by their names in the file"
         )
     missing = [name for name in names if name not in checkpoint.tensors]
     if missing:

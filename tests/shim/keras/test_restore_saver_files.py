@@ -107,6 +107,7 @@ def refused(path: str, words: str, names: Any = names_of, **options: Any) -> Non
     ("words", "names", "options"),
     [
         ("Pass names=", None, {}),
+        ("names= is a list", lambda variable: ["v"], {}),
         ("the file has no 'w'", lambda variable: {"w": variable}, {}),
         ("the model has no variable 'w'", lambda variable: {"v": "w"}, {}),
         (r"v has shape \[3\] in the file", lambda variable: {"v": tf.Variable([0.0])}, {}),
