@@ -223,19 +223,32 @@ class _CountedStep(WatchedStep):
 
 
 def _bad_of(step: Step) -> BadGradients:
-    """Finds the bad gradients of a step before the program has clipped them, if that is known."""
+    """Finds the bad gradients of a step before the program has clipped them, if that is known.
+
+    It reads no tensor that only it would need: a gradient that a step keeps for the branch of
+    skipped steps cannot give its memory to the next operation, so finite steps would be slower.
+    """
     bad = bad_gradients(step.tested)
-    if step.unscaled is not None:
+    if step.unscaled is not None and _are_changed(step.unscaled, step.tested):
         # Clipping by the global norm makes all gradients NaN if one is not finite.
         unscaled = bad_gradients(step.unscaled)
         bad = _chosen(unscaled.count > 0, unscaled, bad)
     rows = step.tested if step.unscaled is None else step.unscaled
     found = [[source_of(gradient) for gradient in row] for row in rows]
-    if len(rows) > 1 and any(source.factors for row in found for source in row):
+    # To unscale is one factor, which makes no finite gradient infinite.
+    own = 1 if step.unscaled is not None or step.unscales else 0
+    is_multiplied = any(source.factors > own for row in found for source in row)
+    if len(rows) > 1 and is_multiplied:
         earlier = bad_gradients([[source.gradient for source in row] for row in found])
         are_all = tf.equal(bad.count, len(rows))
         bad = _chosen(tf.logical_and(are_all, earlier.count > 0), earlier, bad)
     return bad
+
+
+def _are_changed(unscaled: Sequence[Sequence[Any]], tested: Sequence[Sequence[Any]]) -> bool:
+    """Returns whether a step tests other gradients than those that were unscaled for it."""
+    before = [id(gradient) for row in unscaled for gradient in row]
+    return before != [id(gradient) for row in tested for gradient in row]
 
 
 def _chosen(condition: Any, bad: BadGradients, others: BadGradients) -> BadGradients:

@@ -10,6 +10,7 @@ import watched
 
 import tf_lossscale as tfls
 
+tf1 = tf.compat.v1
 # XLA compiles functions with optimizers on CPUs from 2.4 on in all environments of the matrix.
 MODES = ["eager", "function"] + (["xla"] if support.TF_VERSION >= (2, 4) else [])
 GRAPHS = ["graph-references-sparse", "graph-v2-sparse"]
@@ -54,3 +55,26 @@ def test_gradients_that_the_inner_optimizer_transforms(mode):
         step(tf.constant(factors))
         readings.append((*monitor.counts(), monitor.first_bad))
     assert readings == [(1, 0, 0, None), (2, 0, 0, None), (3, 1, 1, "second")]
+
+
+@pytest.mark.parametrize("family", watched.TF1_FAMILIES)
+def test_that_finite_steps_keep_no_scaled_gradient(family):
+    """What else reads a scaled gradient keeps its memory, which unscaling would use again."""
+
+    def readers(is_monitored):
+        with support.graph():
+            variables = [
+                tf1.get_variable(name, initializer=[1.0, 2.0], use_resource=True)
+                for name in ("one", "two")
+            ]
+            optimizer = watched.TF1_FAMILIES[family]()
+            if is_monitored:
+                tfls.monitoring.Monitor(optimizer)
+            loss = tf.reduce_sum(tf.add_n([variable.read_value() ** 2.0 for variable in variables]))
+            pairs = optimizer.compute_gradients(loss, variables)
+            optimizer.apply_gradients(pairs)
+            scaled = pairs[0][0].op.inputs[0]
+            before = scaled.op.inputs[0] if scaled.op.type == "Identity" else scaled
+            return [sorted(read.type for read in g.consumers()) for g in (scaled, before)]
+
+    assert readers(is_monitored=True) == readers(is_monitored=False)
