@@ -49,8 +49,16 @@ OURS = [
 ]
 
 
+def installed_tensorflow() -> str:
+    """The version of the installed TensorFlow, of either wheel, without importing it."""
+    installed = {
+        found.metadata["Name"]: found.version for found in importlib.metadata.distributions()
+    }
+    return installed.get("tensorflow") or installed["tensorflow-cpu"]
+
+
 def main() -> None:
-    report = harness.Report("The command", importlib.metadata.version("tensorflow"))
+    report = harness.Report("The command", installed_tensorflow())
     with tempfile.TemporaryDirectory() as folder:
         theirs = [upgrade_script()]
         few = os.path.join(folder, "few")
