@@ -1,8 +1,8 @@
 """Programs as text: `=== NAME`, a line for each property, and the files after `--- FILE`.
 
 A property is its name, a colon and a value in JSON. Whoever adds a program writes text, and reviews
-text. What the migration makes of a program is packed beside it, under a key of its files: it is no
-source, and `make programs` makes it again. The random packages are made by their generator.
+text. What the migration makes of it is text, too, in `migrated/`: the edits, which `make programs`
+writes. The random packages are made by their generator, and only their edits are kept.
 """
 
 import gzip
@@ -12,6 +12,7 @@ import os
 from typing import Any, Dict, Iterable, List
 
 from programs import packages
+from programs.migrations import read_migrations, write_migrations
 
 PACKAGES = "packages"
 FOLDER = os.path.join(
@@ -19,28 +20,28 @@ FOLDER = os.path.join(
 )
 KINDS = ("bundle", "guards", "files", PACKAGES)
 """Programs of one file, those with a version guard, those of several files, random packages."""
-RESULTS = ("after", "is_left", "left", "unsafe")
-"""The properties that the migration gives, rather than the text."""
 PROGRAM, FILE = "=== ", "--- "
 
 
 def read_programs(kind: str = "bundle") -> List[Dict[str, Any]]:
     """The programs of a kind, with what the migration made of them."""
-    migrated = read_packed(_results_of(kind))
+    migrations = read_migrations(_migrations_of(kind))
     programs = packages.programs() if kind == PACKAGES else []
     for name in sorted(os.listdir(os.path.join(FOLDER, kind))) if kind != PACKAGES else ():
         with open(os.path.join(FOLDER, kind, name), encoding="utf-8") as text:
             programs += parsed(text)
-    return [dict(program, **migrated.get(key_of_program(program), {})) for program in programs]
+    for program in programs:
+        migration = migrations.get(key_of_program(program))
+        if migration is not None:  # a new program has none until `make programs`
+            program.update(migration.applied_to(program))
+    return programs
 
 
 def write_results(kind: str, programs: Iterable[Dict[str, Any]]) -> None:
-    """Packs what the migration made of all programs of a kind."""
-    results = {
-        key_of_program(program): {name: program[name] for name in RESULTS if name in program}
-        for program in programs
-    }
-    write_packed(_results_of(kind), results)
+    """Writes what the migration made of all programs of a kind."""
+    write_migrations(
+        _migrations_of(kind), [(key_of_program(program), program) for program in programs]
+    )
 
 
 def parsed(lines: Iterable[str]) -> List[Dict[str, Any]]:
@@ -91,8 +92,8 @@ def write_packed(name: str, results: Dict[str, Dict[str, Any]]) -> None:
         packed.write(json.dumps(results, sort_keys=True).encode())
 
 
-def _results_of(kind: str) -> str:
-    return f"migrated-{kind}.json.gz"
+def _migrations_of(kind: str) -> str:
+    return os.path.join(FOLDER, "migrated", kind + ".txt")
 
 
 def read_packed(name: str) -> Dict[str, Dict[str, Any]]:
