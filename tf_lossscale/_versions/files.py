@@ -3,10 +3,12 @@
 import importlib
 import inspect
 import sys
+from types import FrameType, ModuleType
 from typing import Any, Dict, Iterator, Optional, Tuple
 
+from tf_lossscale._types import Class, Config, CustomObjects, Optimizer
 from tf_lossscale._versions.base import first_module, has
-from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_families
+from tf_lossscale._versions.keras import KerasFamily, KerasKind, is_keras_3, loaded_families
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
@@ -39,15 +41,17 @@ def called_from_checkpoint(method: str, owner: Any) -> bool:
     the caller distinguishes this from a call by the user. Overrides of the method in subclasses of
     the wrapper are looked through.
     """
-    frame: Any = sys._getframe(1)
+    frame: FrameType = sys._getframe(1)
     while frame.f_back and frame.f_code.co_name == method and frame.f_locals.get("self") is owner:
         frame = frame.f_back
     module = frame.f_globals.get("__name__", "")
     return module.startswith("tensorflow") and module.endswith(_CHECKPOINT_CODE)
 
 
-def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
-    """Creates an optimizer of `keras` from its serialized form, perhaps that of an older Keras.
+def deserialize_optimizer(
+    keras: ModuleType, config: Config, custom_objects: Optional[CustomObjects], legacy: bool
+) -> Optimizer:
+    """Creates an optimizer of `keras` from its serialized form, which an older Keras may have made.
 
     `legacy` is whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
     """
@@ -61,7 +65,7 @@ def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: 
     return keras.optimizers.deserialize(config, custom_objects=custom_objects, **options)
 
 
-def registered_class(name: Any) -> Optional[Any]:
+def registered_class(name: Any) -> Optional[Class]:
     """Returns the class that a program registered under `name` with a loaded Keras, or None."""
     for family in loaded_families():
         utils = family.keras.utils
@@ -72,8 +76,8 @@ def registered_class(name: Any) -> Optional[Any]:
     return None
 
 
-def registered_class_name(cls: Any) -> str:
-    """Returns the name under which files refer to `cls`: that of its registration, or its own."""
+def registered_class_name(cls: Class) -> str:
+    """Returns the name that files have for `cls`: its registered name, or its own."""
     for family in loaded_families():
         find = getattr(family.keras.utils, "get_registered_name", None)
         name = cls.__name__ if find is None else find(cls)
@@ -82,22 +86,22 @@ def registered_class_name(cls: Any) -> str:
     return str(cls.__name__)
 
 
-def register_loss_scale_optimizer(package: str, cls: Any) -> None:
+def register_loss_scale_optimizer(package: str, cls: Class) -> None:
     """Lets one loaded Keras read optimizers that its own class wrote as objects of `cls`."""
     for table, name in _names_in_files(package):
         table.setdefault(name, cls)
 
 
-def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
+def unregister_loss_scale_optimizer(package: str, cls: Class) -> None:
     for table, name in _names_in_files(package):
         if table.get(name) is cls:
             del table[name]
 
 
-def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
+def serialize_as(family: KerasFamily, cls: Class, name: str) -> None:
     """Makes model files name `cls` like the original class, by module and name.
 
-    Then the original class can read files of ours in a process without this package. Files of
+    Then the original class can read our class's files in a process without this package. Files of
     TensorFlow 2.12 and later contain the module. Keras 2 writes `__module__` of the class, and its
     name also as `registered_name`. Keras 3 writes the path under which its API exports a class,
     which no public function can set.
@@ -105,14 +109,14 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
     installed = family.installed_class
     if not has(Since.FILES_NAME_MODULES) or installed is None:
         return
-    if family.kind == "keras3":
+    if family.kind is KerasKind.KERAS_3:
         api = importlib.import_module(family.package + ".src.api_export")
         api.REGISTERED_OBJS_TO_NAMES[cls] = installed.__module__ + "." + name
     else:
         cls.__module__ = installed.__module__
 
 
-def serialize_like(cls: Any, installed: Any) -> None:
+def serialize_like(cls: Class, installed: Class) -> None:
     """Makes model files name `cls` like another class of Keras, by its public path.
 
     Keras 2 has the path in the class, from TensorFlow 2.12 on. Keras 3 has it in a table.
@@ -128,7 +132,7 @@ def serialize_like(cls: Any, installed: Any) -> None:
 
 def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     """Yields each name of the original class in files, with the table that resolves it."""
-    keras = KerasFamily("", package, None).keras
+    keras = KerasFamily(KerasKind.LEGACY, package, None).keras
     # `optimizers.deserialize` of Keras 2 looks up names in lower case.
     known = keras.utils.get_custom_objects()
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3"):
@@ -136,7 +140,7 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
         yield known, name.lower()
     if not has(Since.FILES_NAME_MODULES):
         return
-    installed: Any = original(keras.mixed_precision, "LossScaleOptimizer")
+    installed: Class = original(keras.mixed_precision, "LossScaleOptimizer")
     module = installed.__module__
     if is_keras_3(sys.modules[module.split(".")[0]]):
         symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
@@ -152,7 +156,7 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
         yield known, module + "." + name.lower()
 
 
-def share_registration(keras: Any, registered: Any, cls: Any) -> None:
+def share_registration(keras: ModuleType, registered: Any, cls: Class) -> None:
     """Makes `cls` serialize under the registered name of a user's class, if it has one.
 
     The instances of the user's class are really of the class `cls`.

@@ -1,8 +1,10 @@
 """The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
+from types import FrameType
 from typing import Any, Iterator, Optional, Tuple
 
+from tf_lossscale._types import Function, Graph, Loop, Operation, Tensor
 from tf_lossscale._versions.base import first_module, tf, tf1
 
 # Whether XLA compiles the code that is being traced. There is no public function for this.
@@ -23,12 +25,12 @@ def in_xla_context() -> bool:
     return bool(_control_flow_util.GraphOrParentsInXlaContext(tf1.get_default_graph()))
 
 
-def in_control_flow(graph: Any) -> bool:
+def in_control_flow(graph: Graph) -> bool:
     """Returns whether new operations in `graph` are in a branch or loop of control flow v1."""
     return graph._get_control_flow_context() is not None
 
 
-def graphs_around() -> Iterator[Any]:
+def graphs_around() -> Iterator[Graph]:
     """Yields the current graph and those around it, from inside out; none in eager mode."""
     graph = None if tf.executing_eagerly() else tf1.get_default_graph()
     while graph is not None:
@@ -36,7 +38,7 @@ def graphs_around() -> Iterator[Any]:
         graph = getattr(graph, "outer_graph", None)
 
 
-def is_branch(graph: Any) -> bool:
+def is_branch(graph: Graph) -> bool:
     """Returns whether the graph of a function is a branch or loop of control flow v2."""
     return type(graph).__name__ in (
         "CondBranchFuncGraph",
@@ -45,7 +47,7 @@ def is_branch(graph: Any) -> bool:
     )
 
 
-def calls_of_functions(graph: Any, start: int = 0) -> Iterator[Tuple[Any, Any]]:
+def calls_of_functions(graph: Graph, start: int = 0) -> Iterator[Tuple[Operation, Function]]:
     """Yields the operations of `graph` that call functions, each with the graph of its function.
 
     Args:
@@ -63,7 +65,7 @@ def calls_of_functions(graph: Any, start: int = 0) -> Iterator[Tuple[Any, Any]]:
             yield operation, called
 
 
-def function_traced_to(graph: Any) -> Optional[Any]:
+def function_traced_to(graph: Graph) -> Optional[Function]:
     """Returns the `tf.function` that is being traced to `graph`; None if it cannot be found.
 
     Nothing connects the two but the stack of the thread that traces. That may be another one than
@@ -82,8 +84,8 @@ def function_traced_to(graph: Any) -> Optional[Any]:
     return None
 
 
-def _frames_of_traces() -> Iterator[Any]:
-    frame: Any
+def _frames_of_traces() -> Iterator[FrameType]:
+    frame: Optional[FrameType]
     for frame in sys._current_frames().values():
         while frame is not None:
             if frame.f_code.co_name == "func_graph_from_py_func":
@@ -91,14 +93,14 @@ def _frames_of_traces() -> Iterator[Any]:
             frame = frame.f_back
 
 
-def outermost_graph() -> Any:
+def outermost_graph() -> Optional[Graph]:
     """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
     # Leaves `tf.function`, `tf.cond` and the like.
     with tf.init_scope():
         return None if tf.executing_eagerly() else tf1.get_default_graph()
 
 
-def current_loop() -> Any:
+def current_loop() -> Optional[Loop]:
     """Returns the innermost loop that is being built: its context, its body's graph, or None."""
     for graph in graphs_around():
         loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
@@ -109,7 +111,7 @@ def current_loop() -> Any:
     return None
 
 
-def call_round_by_round(function: Any, value: Any) -> Any:
+def call_round_by_round(function: Function, value: Tensor) -> Tensor:
     """Calls `function(value)` as one operation, and makes each round of a loop wait for the last.
 
     TensorFlow runs each loop, here of control flow v1, in its own frame, and distinguishes
@@ -134,7 +136,7 @@ def call_round_by_round(function: Any, value: Any) -> Any:
     return result
 
 
-def disable_lowering(result: Any) -> None:
+def disable_lowering(result: Tensor) -> None:
     """Lets the conditional that returned `result`, in a function, run as one operation.
 
     TensorFlow lowers conditionals to switches so that their branches can run on several devices,

@@ -13,7 +13,7 @@ TensorFlow has none to add a name to its namespaces. This is replaced:
   random operations, which the operations of a record or the monitor must not change. Scope: as long
   as a graph exists that has such operations.
 
-Two modules replace methods through functions that end it: `watching.py` those of Sessions,
+Two modules replace methods through functions that end it: `watching.py` methods of Sessions,
 functions and variables while a recording runs, `layers.py` the call of layers within
 `find_nonfinite_layer` and `keras_callback(explain=True)`. `_recorder/originals.py` replaces those
 of the recorded classes, from `recording.start` to `recording.stop`.
@@ -30,6 +30,7 @@ import inspect
 import sys
 import threading
 import weakref
+from types import ModuleType
 from typing import (
     Any,
     Callable,
@@ -44,6 +45,7 @@ from typing import (
     Tuple,
 )
 
+from tf_lossscale._types import Class, Graph, Model, Optimizer
 from tf_lossscale._versions.originals import TENSORFLOW_ROOTS, attribute_dicts, replaced
 
 
@@ -52,13 +54,13 @@ class Scaling(NamedTuple):
 
     # Wraps an optimizer in our class; returns None for one that it leaves to Keras. If there is no
     # such function, the optimizer is used as it is.
-    wrap: Optional[Callable[[Any], Optional[Any]]]
+    wrap: Optional[Callable[[Optimizer], Optional[Optimizer]]]
 
 
-Choose = Callable[[Any, bool], Optional[Scaling]]
+Choose = Callable[[Model, bool], Optional[Scaling]]
 """Returns the `Scaling` of a model; None if Keras decides.
 
-The second argument is whether models without a policy of ours are concerned, too.
+The second argument is whether models without a policy of the shim are concerned, too.
 """
 
 COMPILERS = frozenset(
@@ -87,7 +89,7 @@ class CompileHook:
     at each `compile`. Where `choose` leaves it to Keras, Keras's own method runs unchanged.
     """
 
-    def __init__(self, module: Any, method: _Method, choose: Choose) -> None:
+    def __init__(self, module: ModuleType, method: _Method, choose: Choose) -> None:
         self.reasons: Set[str] = set()
         self._choose = choose
         self._module = module
@@ -103,26 +105,26 @@ class CompileHook:
         if vars(self._cls).get(self._name) is self._replacement:
             setattr(self._cls, self._name, self._original)
 
-    def get_optimizer(self, identifier: Any) -> Any:
+    def get_optimizer(self, identifier: Any) -> Optimizer:
         """Returns what Keras makes of an optimizer, its name or its configuration."""
         return vars(self._module)["optimizers"].get(identifier)
 
-    def scaling_of(self, model: Any) -> Optional[Scaling]:
+    def scaling_of(self, model: Model) -> Optional[Scaling]:
         """Returns what this model does with its optimizer; None if Keras decides."""
         return self._choose(model, INSTALLED in self.reasons) if self.reasons else None
 
 
-def _eager_keras_2(hook: CompileHook, original: Any) -> Any:
+def _eager_keras_2(hook: CompileHook, original: Callable[..., Any]) -> Any:
     """`compile` of TensorFlow 2.2 and later calls it with an optimizer, or a structure of them."""
 
     @functools.wraps(original)
-    def _get_optimizer(model: Any, optimizer: Any) -> Any:
+    def _get_optimizer(model: Model, optimizer: Optimizer) -> Optimizer:
         scaling = hook.scaling_of(model)
         if scaling is None:
             return original(model, optimizer)
         wrap = scaling.wrap
 
-        def chosen(given: Any) -> Any:
+        def chosen(given: Optimizer) -> Optimizer:
             found = hook.get_optimizer(given)
             if wrap is None:
                 return found
@@ -134,11 +136,11 @@ def _eager_keras_2(hook: CompileHook, original: Any) -> Any:
     return _get_optimizer
 
 
-def _graph_keras_2(hook: CompileHook, original: Any) -> Any:
+def _graph_keras_2(hook: CompileHook, original: Callable[..., Any]) -> Any:
     """`compile` calls it in TensorFlow 1.15, and in the v1 mode of later versions of Keras 2."""
 
     @functools.wraps(original)
-    def _set_optimizer(model: Any, optimizer: Any) -> None:
+    def _set_optimizer(model: Model, optimizer: Optimizer) -> None:
         scaling = hook.scaling_of(model)
         if scaling is None:
             original(model, optimizer)
@@ -156,7 +158,9 @@ def _graph_keras_2(hook: CompileHook, original: Any) -> Any:
     return _set_optimizer
 
 
-def _unscaled_optimizers(hook: CompileHook, scaling: Scaling, given: Iterable[Any]) -> List[Any]:
+def _unscaled_optimizers(
+    hook: CompileHook, scaling: Scaling, given: Iterable[Optimizer]
+) -> List[Optimizer]:
     """Returns the optimizers of a model that has several, which Keras never wraps in graph mode.
 
     Raises:
@@ -171,12 +175,12 @@ def _unscaled_optimizers(hook: CompileHook, scaling: Scaling, given: Iterable[An
     return [hook.get_optimizer(optimizer) for optimizer in given]
 
 
-def _keras_3(hook: CompileHook, original: Any) -> Any:
+def _keras_3(hook: CompileHook, original: Callable[..., Any]) -> Any:
     """Keras 3 has no method between `compile` and the class that it wraps in."""
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def compile(model: Any, *args: Any, **kwargs: Any) -> None:
+    def compile(model: Model, *args: object, **kwargs: object) -> None:
         scaling = hook.scaling_of(model)
         try:
             given = signature.bind(model, *args, **kwargs)
@@ -221,7 +225,7 @@ _served: List["weakref.ref[Any]"] = []
 """One reference for each mark of a policy, while a policy with this mark exists."""
 
 
-def hook_compile(module: Any, reason: str, choose: Choose) -> None:
+def hook_compile(module: ModuleType, reason: str, choose: Choose) -> None:
     """Lets `compile` of the class in a module of `COMPILERS` use what `choose` returns.
 
     Raises:
@@ -234,7 +238,7 @@ def hook_compile(module: Any, reason: str, choose: Choose) -> None:
         hook.reasons.add(reason)
 
 
-def _method_of(module: Any) -> _Method:
+def _method_of(module: ModuleType) -> _Method:
     for method in _METHODS:
         if method.name in vars(vars(module).get(method.cls, object)):
             return method
@@ -306,10 +310,10 @@ def _compilers_of(package: str) -> Iterator[Any]:
 _excluding: Set["weakref.ref[Any]"] = set()
 """References to the graphs with operations that their seeds do not count."""
 _seed_property: List[Tuple[Any, Any, Any]] = []
-"""While there are such graphs: the class of graphs, its own property, and ours."""
+"""While there are such graphs: the class of graphs, its own property, and our property."""
 
 
-def exclude_from_seeds(cls: Any, graph: Any, count: Callable[[Any], int]) -> None:
+def exclude_from_seeds(cls: Class, graph: Graph, count: Callable[[Any], int]) -> None:
     """Lets random operations of a graph take their seeds from `count(graph)`.
 
     TensorFlow takes them from the private property `Graph._last_id`, and uses it for nothing else.
@@ -348,23 +352,24 @@ class Attributes:
     def __init__(self) -> None:
         self._bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
         self._earlier: List[Tuple[Any, str, Any]] = []  # owner, name and value before the change
-        self._theirs: Dict[int, Set[str]] = {}  # by the `id` of a dictionary of attributes
+        self._earlier_names: Dict[int, Set[str]] = {}  # by the `id` of a dictionary of attributes
 
-    def note(self, module: Any, names: Iterable[str]) -> None:
+    def note(self, module: ModuleType, names: Iterable[str]) -> None:
         """Remembers which of `names` a module had when it was first seen.
 
         Some of our symbols are TensorFlow's objects under another path, so the value of an
         attribute does not show whether we set it.
         """
         for attributes in attribute_dicts(module):
-            self._theirs.setdefault(id(attributes), {name for name in names if name in attributes})
+            earlier_names = {name for name in names if name in attributes}
+            self._earlier_names.setdefault(id(attributes), earlier_names)
 
     def bind(self, owner: Any, name: str, value: Any) -> None:
         self.remember(owner, name)
         self._bound.append((name, value))
         setattr(owner, name, value)
 
-    def bind_lazily(self, module: Any, load: Mapping[str, Callable[[], Any]]) -> None:
+    def bind_lazily(self, module: ModuleType, load: Mapping[str, Callable[[], Any]]) -> None:
         """Binds names to what these functions return, which are called when a name is read.
 
         Our classes import Keras, and a module may be a part of a Keras that is being imported.
@@ -407,9 +412,9 @@ class Attributes:
                 setattr(owner, name, earlier)
         for module in modules:
             for attributes in attribute_dicts(module):
-                theirs = self._theirs.get(id(attributes), set())
+                earlier_names = self._earlier_names.get(id(attributes), set())
                 for name, value in self._bound:
-                    if name not in theirs and attributes.get(name, _MISSING) is value:
+                    if name not in earlier_names and attributes.get(name, _MISSING) is value:
                         del attributes[name]
         replaced.clear()
 

@@ -1,11 +1,14 @@
 """Which Keras packages are installed or loaded, and which one an object comes from."""
 
 import contextlib
+import enum
 import importlib
 import sys
 import traceback
-from typing import Any, List, NamedTuple, Optional, Tuple
+from types import ModuleType
+from typing import List, NamedTuple, Optional, Tuple
 
+from tf_lossscale._types import Class, DtypePolicy, Layer, Model, Optimizer, Session
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
@@ -18,7 +21,7 @@ KERAS_PACKAGES: Tuple[str, ...] = ("keras", "tf_keras") if _KERAS_IS_A_PACKAGE e
 _INSIDE_TENSORFLOW = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
 
 
-def is_keras_object(value: Any) -> bool:
+def is_keras_object(value: object) -> bool:
     """Returns whether the class of `value` comes from any Keras, without importing one.
 
     Reading `tf.keras` would import Keras 3, or fail where Keras is not installed.
@@ -53,26 +56,36 @@ def _keras_package(module: str) -> Optional[str]:
     return package if package in KERAS_PACKAGES else None
 
 
+class KerasKind(enum.Enum):
+    """Which base class of Keras an optimizer has."""
+
+    LEGACY = "legacy"
+    """`OptimizerV2` of Keras 2."""
+    NEW = "new"
+    """The new-style optimizers of Keras 2, from TensorFlow 2.9 on."""
+    KERAS_3 = "keras3"
+
+
 class KerasFamily(NamedTuple):
     """A kind of Keras optimizer, in one Keras package; several can be loaded in one process."""
 
-    kind: str  # "legacy" (Keras 2 `OptimizerV2`), "new" (Keras 2 from 2.9 on) or "keras3"
+    kind: KerasKind
     package: str  # "tensorflow" (up to 2.5), "keras" or "tf_keras"
-    base: Any  # the base class of its optimizers
+    base: Class  # the base class of its optimizers
 
     @property
-    def keras(self) -> Any:
+    def keras(self) -> ModuleType:
         if self.package == "tf_keras" or has(Since.KERAS_PACKAGE_IS_COMPLETE):
             return sys.modules[self.package]
         return tf.keras
 
     @property
-    def installed_final(self) -> Optional[Any]:
+    def installed_final(self) -> Optional[Class]:
         """The original final class of this Keras; None before TensorFlow 2.4."""
         return original(self.keras.mixed_precision, "LossScaleOptimizer")
 
     @property
-    def installed_class(self) -> Optional[Any]:
+    def installed_class(self) -> Optional[Class]:
         """The original class for this kind of optimizer, for which Keras itself tests."""
         final = self.installed_final
         if final is None:
@@ -84,16 +97,18 @@ class KerasFamily(NamedTuple):
         """Returns the name of the original class in model files."""
         if role == "experimental" and self.installed_experimental is not None:
             return str(self.installed_experimental.__name__)
-        return "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
+        return "LossScaleOptimizerV3" if self.kind is KerasKind.NEW else "LossScaleOptimizer"
 
     @property
-    def installed_experimental(self) -> Optional[Any]:
+    def installed_experimental(self) -> Optional[Class]:
         """The original experimental class; None after TensorFlow 2.8."""
         experimental = getattr(self.keras.mixed_precision, "experimental", None)
-        return original(experimental, "LossScaleOptimizer") if self.kind == "legacy" else None
+        if experimental is None or self.kind is not KerasKind.LEGACY:
+            return None
+        return original(experimental, "LossScaleOptimizer")
 
 
-def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
+def keras_family(optimizer: Optimizer) -> "Optional[KerasFamily]":
     """Returns the family of an optimizer, or None if it is not a Keras optimizer.
 
     Only the base classes of the optimizer can decide, because Keras 2 and Keras 3 can both be
@@ -103,16 +118,16 @@ def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
     return _family_of_class(type(optimizer))
 
 
-def _family_of_class(cls: Any) -> "Optional[KerasFamily]":
+def _family_of_class(cls: Class) -> "Optional[KerasFamily]":
     for base in cls.__mro__:
         package = _keras_package(base.__module__)
         if package is None:
             continue
         if base.__name__ == "OptimizerV2":
-            return KerasFamily("legacy", package, base)
+            return KerasFamily(KerasKind.LEGACY, package, base)
         if base.__name__ == "Optimizer" and hasattr(base, "apply_gradients"):
             is_3 = is_keras_3(sys.modules[package])
-            return KerasFamily("keras3" if is_3 else "new", package, base)
+            return KerasFamily(KerasKind.KERAS_3 if is_3 else KerasKind.NEW, package, base)
     return None
 
 
@@ -130,7 +145,7 @@ def default_family() -> KerasFamily:
     )
 
 
-def calling_keras() -> Optional[Any]:
+def calling_keras() -> Optional[ModuleType]:
     """Returns the Keras module that called, directly or not, or None.
 
     For reading model files: their description of an optimizer fits several Keras packages, and only
@@ -139,12 +154,12 @@ def calling_keras() -> Optional[Any]:
     for frame, _ in traceback.walk_stack(sys._getframe(1)):
         package = _keras_package(frame.f_globals.get("__name__", ""))
         if package is not None:
-            return KerasFamily("", package, None).keras
+            return KerasFamily(KerasKind.NEW, package, None).keras
     return None
 
 
 def called_by_keras() -> bool:
-    """Returns whether Keras itself calls a method, or reads a property, of ours that calls this.
+    """Returns whether Keras itself calls the method, or reads the property, that calls this.
 
     Keras 3 calls some methods under names that programs of Keras 2 use in another sense: its files
     have the variables of an optimizer in another order. There is no argument that would tell.
@@ -156,24 +171,24 @@ def called_by_keras() -> bool:
     return False
 
 
-def is_keras_3(keras: Any) -> bool:
+def is_keras_3(keras: ModuleType) -> bool:
     return hasattr(keras, "Operation")
 
 
 def loaded_families() -> List[KerasFamily]:
     """Returns one family for each loaded Keras, for access to its loss-scale classes."""
-    return [KerasFamily("legacy", package, None) for package in loaded_keras_packages()]
+    return [KerasFamily(KerasKind.LEGACY, package, None) for package in loaded_keras_packages()]
 
 
-def keras_session(optimizer: Any) -> Any:
+def keras_session(optimizer: Optimizer) -> Session:
     """Returns the Session in which graph-mode Keras runs, or None."""
     family = keras_family(optimizer)
-    if family is None or family.kind == "keras3":
+    if family is None or family.kind is KerasKind.KERAS_3:
         return None
     return sys.modules[family.base.__module__].backend.get_session()
 
 
-def policy_of_layer(layer: Any) -> Any:
+def policy_of_layer(layer: Layer) -> DtypePolicy:
     """Returns the dtype policy of a Keras layer, private in 1.15; None for other objects."""
     policy = getattr(layer, "dtype_policy", None)
     return getattr(layer, "_dtype_policy", None) if policy is None else policy
@@ -192,7 +207,7 @@ def mixed_float16_is_on() -> bool:
     return False
 
 
-def computes_in_mixed_float16(model: Any) -> bool:
+def computes_in_mixed_float16(model: Model) -> bool:
     """Returns whether a layer of a Keras model computes in float16 with weights in float32."""
     return any(
         getattr(policy_of_layer(layer), "compute_dtype", None) == "float16"
@@ -201,7 +216,7 @@ def computes_in_mixed_float16(model: Any) -> bool:
     )
 
 
-def layers_of(model: Any) -> List[Any]:
+def layers_of(model: Model) -> List[Layer]:
     """Returns a model and the layers in it."""
     if hasattr(model, "_flatten_layers"):  # all but early versions of Keras 2
         return list(model._flatten_layers())

@@ -4,14 +4,16 @@ import importlib
 import itertools
 import sys
 import traceback
-from typing import Any, Callable, ContextManager, List, Optional, Sequence
+from types import FrameType
+from typing import Any, Callable, ContextManager, List, Optional
 
+from tf_lossscale._types import Optimizer, Variables
 from tf_lossscale._versions.base import has, overridden, tf
-from tf_lossscale._versions.keras import KerasFamily
+from tf_lossscale._versions.keras import KerasFamily, KerasKind
 from tf_lossscale._versions.releases import Since
 
 
-def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
+def overrides(family: KerasFamily, optimizer: Optimizer, *methods: str) -> bool:
     """Returns whether an optimizer overrides one of `methods` of its Keras base class."""
     cls = type(optimizer)
     return any(
@@ -23,19 +25,19 @@ def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
 def called_from_compile() -> bool:
     """Returns whether a property is read by the `compile` of TensorFlow 1.15.
 
-    That `compile` compares the loss scale of an optimizer with that of a policy. Both must be
+    That `compile` compares the loss scales of an optimizer and a policy. Both must be
     objects: a comparison with a tensor raises an error in eager mode.
     """
     if has(Since.COMPILE_LEAVES_LOSS_SCALE):
         return False
-    frame: Any = sys._getframe(2)
+    frame: FrameType = sys._getframe(2)
     return bool(frame.f_globals.get("__name__", "").endswith("keras.engine.training"))
 
 
 def called_from_minimize_of_fit() -> bool:
     """Returns whether the caller is `fit` of TensorFlow 2.2 or 2.3, which has summed the gradients.
 
-    Its call looks like that of a program whose gradients are not summed yet. Later versions leave
+    Its call looks as if a program called whose gradients are not summed yet. Later versions leave
     the sum over the replicas to the optimizer.
     """
     if not has(Since.LEGACY_ACCEPTS_SUMS) or has(Since.FIT_LEAVES_SUM):
@@ -48,14 +50,14 @@ def called_from_minimize_of_fit() -> bool:
     )
 
 
-def conversion_to_legacy(optimizer: Any) -> Optional[Callable[[Any], Any]]:
+def conversion_to_legacy(optimizer: Optimizer) -> Optional[Callable[[Any], Any]]:
     """Returns Keras's `convert_to_legacy_optimizer` if it called `optimizer.get_config()`, or None.
 
     `compile` of TensorFlow 2.11 and later calls it for newer optimizers, if the behavior of
     TensorFlow 2 is disabled. It makes the legacy optimizer from this configuration. Overrides of
     `get_config` in subclasses are looked through.
     """
-    frame: Any = sys._getframe(1)
+    frame: FrameType = sys._getframe(1)
     while frame.f_back and frame.f_code.co_name in ("to_config", "get_config"):
         frame = frame.f_back
     name = "convert_to_legacy_optimizer"
@@ -63,7 +65,7 @@ def conversion_to_legacy(optimizer: Any) -> Optional[Callable[[Any], Any]]:
     return frame.f_globals.get(name) if is_called_by_it else None
 
 
-def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None:
+def show_to_keras_session(family: KerasFamily, variables: Variables) -> None:
     """Makes graph-mode Keras initialize `variables` in its Session.
 
     Keras initializes only variables that it has created itself. It has no public function that adds
@@ -95,7 +97,7 @@ def keras_3_does_not_track() -> Any:
     return importlib.import_module("keras.src.utils.tracking").DotNotTrackScope()
 
 
-def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[Any]) -> bool:
+def keras_3_takes_sums(family: KerasFamily, optimizer: Optimizer, variables: Variables) -> bool:
     """Returns whether a Keras 3 optimizer takes the same step if it is given summed gradients.
 
     Its `apply` sums the gradients of the replicas last. Before, it accumulates and clips the
@@ -113,7 +115,7 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     )
 
 
-def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
+def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Optimizer) -> bool:
     """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps."""
     return all(
         hasattr(family.base, name) and getattr(type(optimizer), name) is getattr(family.base, name)
@@ -121,7 +123,7 @@ def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
     )
 
 
-def keras_3_is_given_sums(optimizer: Any) -> ContextManager[None]:
+def keras_3_is_given_sums(optimizer: Optimizer) -> ContextManager[None]:
     """Keeps a Keras 3 optimizer from summing the gradients of the replicas, within the block.
 
     `apply` has no argument for it, and there is no public method to override.
@@ -129,7 +131,7 @@ def keras_3_is_given_sums(optimizer: Any) -> ContextManager[None]:
     return overridden([optimizer], "_all_reduce_sum_gradients", lambda _, pairs: list(pairs))
 
 
-def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
+def build_as_apply_does(optimizer: Optimizer, variables: Variables) -> None:
     """Builds a Keras 3 optimizer that is not built yet, with the paths that `apply` gives slots."""
     if not optimizer.built and variables:
         backend = sys.modules["keras.src.backend"]
@@ -138,7 +140,7 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
         optimizer.built = True
 
 
-def defined_outside(optimizer: Any, name: str, *packages: str) -> bool:
+def defined_outside(optimizer: Optimizer, name: str, *packages: str) -> bool:
     """Returns whether a class of none of these packages defines an attribute of `optimizer`."""
     owner = next((cls for cls in type(optimizer).__mro__ if name in vars(cls)), None)
     return owner is not None and owner.__module__.split(".")[0] not in packages
@@ -160,12 +162,12 @@ _HOOKS = (
 )
 
 
-def uncalled_hooks(family: KerasFamily, optimizer: Any) -> List[str]:
+def uncalled_hooks(family: KerasFamily, optimizer: Optimizer) -> List[str]:
     """Returns the methods that an optimizer defines for another kind only, so no step calls them.
 
     A class that also overrides a hook of its own kind is written for both, and has none.
     """
-    if family.kind == "legacy":
+    if family.kind is KerasKind.LEGACY:
         return []  # the oldest kind
     defined = [name for name in _HOOKS if defined_outside(optimizer, name, family.package)]
     return [] if any(hasattr(family.base, name) for name in defined) else defined

@@ -1,7 +1,7 @@
 """Looks into the calls of Keras layers, and runs functions eagerly while somebody looks.
 
-There is no public hook for the calls of all layers of a model, with those of nested models and
-those that a layer makes itself. All of them go through one method of the base class, so that is
+There is no public hook for the calls of all layers of a model, including the layers of nested
+models and of other layers. All of them go through one method of the base class, so that is
 replaced while somebody looks, and only then.
 """
 
@@ -10,6 +10,7 @@ import functools
 import threading
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from tf_lossscale._types import Class, Layer, Model, Tensor, Variable
 from tf_lossscale._versions.base import first_module, tf
 from tf_lossscale._versions.keras import layers_of
 
@@ -18,7 +19,7 @@ Called = Callable[[Sequence[Any], Any, Any], None]
 its arguments; and with what it returned."""
 
 
-def base_layers(model: Any) -> List[Any]:
+def base_layers(model: Model) -> List[Class]:
     """Returns the base classes of a model that define how layers are called; none if it has none.
 
     In Keras 3, a functional model also consists of operations that are no layers, such as `ops.log`
@@ -35,7 +36,7 @@ def base_layers(model: Any) -> List[Any]:
 
 
 @contextlib.contextmanager
-def watched_calls(model: Any, called: Called, only_within: bool = True) -> Iterator[None]:
+def watched_calls(model: Model, called: Called, only_within: bool = True) -> Iterator[None]:
     """Calls `called` after each call of a layer, in any thread.
 
     With `only_within`, only after calls within one of `model`; otherwise, also where the program
@@ -58,10 +59,10 @@ def watched_calls(model: Any, called: Called, only_within: bool = True) -> Itera
 
 
 class _Watch(NamedTuple):
-    root: Optional[Any]  # only calls within one of it count; all if it is None
+    root: Optional[Layer]  # only calls within one of it count; all if it is None
     called: Called
     around: Any  # has the layers that are being called in this thread
-    is_of_layers: bool  # whether the method is that of layers, and not of all operations
+    is_of_layers: bool  # whether the method belongs to layers, not to all operations
 
 
 def _watched(original: Any, watch: _Watch) -> Any:
@@ -69,7 +70,7 @@ def _watched(original: Any, watch: _Watch) -> Any:
 
     # `wraps` also gives it the module of Keras, by which AutoGraph leaves it alone.
     @functools.wraps(original)
-    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(layer: Layer, *args: object, **kwargs: object) -> Any:
         outer: Tuple[Any, ...] = getattr(watch.around, "layers", ())
         is_within = bool(outer) or watch.root is None or layer is watch.root
         # A layer of Keras 3 calls the method of operations within its own.
@@ -87,7 +88,7 @@ def _watched(original: Any, watch: _Watch) -> Any:
     return __call__
 
 
-def untrained_variables(model: Any) -> List[Any]:
+def untrained_variables(model: Model) -> List[Variable]:
     """Returns the variables that a call may change: averages, seeds, states between batches."""
     # The states of stateful RNN layers are not among the variables of a model.
     states = [tf.nest.flatten(getattr(layer, "states", None)) for layer in layers_of(model)]
@@ -102,7 +103,7 @@ def untrained_variables(model: Any) -> List[Any]:
     return found
 
 
-def tensors_in(value: Any) -> List[Any]:
+def tensors_in(value: Any) -> List[Tensor]:
     """Returns the float tensors in a structure, the values of sparse and ragged ones too."""
     parts = tf.nest.flatten(value, expand_composites=True)
     # Not the symbolic ones that a model is built of.
@@ -133,7 +134,7 @@ class NextBatch:
       has_run: whether it was trained on.
     """
 
-    def __init__(self, model: Any, called: Called) -> None:
+    def __init__(self, model: Model, called: Called) -> None:
         self.has_run = False
         self._model = model
         self._original = model.train_function
@@ -141,7 +142,7 @@ class NextBatch:
         self._replacement: Any = self._train
         model.train_function = self._replacement
 
-    def _train(self, *args: Any, **kwargs: Any) -> Any:
+    def _train(self, *args: object, **kwargs: object) -> Any:
         self.cancel()
         with functions_run_eagerly(), watched_calls(self._model, self._called, only_within=False):
             result = self._original(*args, **kwargs)

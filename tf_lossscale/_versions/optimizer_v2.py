@@ -1,8 +1,9 @@
 """How `OptimizerV2` of Keras 2 makes a step in each TensorFlow: its sums, clips and arguments."""
 
 import enum
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
+from tf_lossscale._types import Operation, Optimizer, Pair, Pairs
 from tf_lossscale._versions.base import has
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import overrides
@@ -42,7 +43,12 @@ READS_RATE_BEFORE_IT_SETS = has(Since.LEGACY_READS_RATE_BEFORE_IT_SETS)
 SAVES_ONE_OBJECT = has(Since.LEGACY_SAVES_ONE_OBJECT)
 
 
-def apply_gradients(inner: Any, pairs: Sequence[Any], name: Optional[str], aggregate: bool) -> Any:
+def apply_gradients(
+    inner: Optimizer,
+    pairs: Sequence[Pair],
+    name: Optional[str],
+    aggregate: bool,
+) -> Optional[Operation]:
     """Calls `apply_gradients` of an `OptimizerV2`, or its override, as this TensorFlow does.
 
     Args:
@@ -60,7 +66,7 @@ def apply_gradients(inner: Any, pairs: Sequence[Any], name: Optional[str], aggre
     return inner.apply_gradients(pairs, name, **kwargs)
 
 
-def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
+def has_own_aggregation(family: KerasFamily, optimizer: Optimizer) -> bool:
     """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do."""
     given = getattr(optimizer, "gradient_aggregator", None)
     module = getattr(given, "__module__", None) or ""
@@ -69,13 +75,13 @@ def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
     return overrides(family, optimizer, "_aggregate_gradients", "_transform_unaggregated_gradients")
 
 
-def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
+def has_own_transformation(family: KerasFamily, optimizer: Optimizer) -> bool:
     """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them."""
     given = getattr(optimizer, "gradient_transformers", None)
     return bool(given) or overrides(family, optimizer, "_transform_gradients")
 
 
-def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
+def aggregate_gradients(optimizer: Optimizer, pairs: Sequence[Pair]) -> Pairs:
     """Sums gradients as an `OptimizerV2` of TensorFlow 2.2 or later does when it applies them.
 
     The methods are private, but optimizers such as Horovod's override them. So they must be called:

@@ -4,7 +4,10 @@ This module does not import TensorFlow, because `install()` runs before TensorFl
 """
 
 import sys
+from types import ModuleType
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from tf_lossscale._types import Class
 
 TENSORFLOW_ROOTS = (
     "tensorflow",
@@ -31,7 +34,7 @@ API_ROOTS: Tuple[Tuple[str, str], ...] = (
 """The top module of each API tree, in all versions, and the namespace that it is."""
 
 
-def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
+def attribute_dicts(module: ModuleType) -> List[Dict[str, Any]]:
     """Returns the dictionaries that contain the attributes of an API module.
 
     TensorFlow 1.15 to 2.8 put some API modules behind a wrapper, which caches attributes. Deleting
@@ -45,7 +48,7 @@ def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
     return dicts if wrapped is None else dicts + attribute_dicts(wrapped)
 
 
-def is_lazy_loader(module: Any) -> bool:
+def is_lazy_loader(module: ModuleType) -> bool:
     """Returns whether this is a placeholder for a module, which reading an attribute loads."""
     return type(module).__name__.endswith("LazyLoader")
 
@@ -54,7 +57,7 @@ replaced: List[Tuple[Any, str, Any]] = []
 """Owner, name and original value of each attribute that `install()` has replaced, oldest first."""
 
 
-def original(namespace: Any, name: str) -> Optional[Any]:
+def original(namespace: ModuleType, name: str) -> Optional[Class]:
     """Returns TensorFlow's own attribute, even if `install()` replaced it; None if it is missing.
 
     The namespace is an API module, the wrapper of one, or None.
@@ -80,10 +83,11 @@ CONTRIB_MODULES = tuple(
 """The modules that define the classes."""
 
 
-def loaded_contrib_class(name: str) -> Optional[Any]:
+def loaded_contrib_class(name: str) -> Optional[Class]:
     """Returns the class of this name; None if `tf.contrib` is not loaded.
 
-    After `install()` the modules can be ours. Reading their attributes would load our classes.
+    After `install()` the modules can be modules of the shim. Reading their attributes would load
+    our classes.
     """
     loaded = [vars(sys.modules[module]) for module in CONTRIB_MODULES if module in sys.modules]
     found = (names[name] for names in loaded if name in names)
@@ -104,7 +108,7 @@ class Recorded(NamedTuple):
 
     @property
     def step_method(self) -> str:
-        """The method that makes a step, and that of the inner optimizer."""
+        """The method that makes a step, here and in the inner optimizer."""
         return "apply" if self.is_keras_3 else "apply_gradients"
 
 

@@ -12,6 +12,7 @@ Methods of `Trackable` are left out. TensorFlow calls them on our objects, too.
 import inspect
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from tf_lossscale._types import Class
 from tf_lossscale._versions.base import has
 from tf_lossscale._versions.releases import Since
 
@@ -94,12 +95,12 @@ def is_overridden(instance: Any, methods: Mapping[str, Any]) -> bool:
     )
 
 
-def last_arguments_of_step(kind: str) -> int:
+def last_arguments_of_step(is_legacy: bool) -> int:
     """Returns how many arguments `_apply_gradients` of a Keras class gets after the variables.
 
     They are the name of the step and, from TensorFlow 2.2 to 2.4, whether to sum over replicas.
     """
-    if kind != "legacy":
+    if not is_legacy:
         return 0
     passes_sums = has(Since.LEGACY_ACCEPTS_SUMS) and not has(Since.LEGACY_AGGREGATES_FIRST)
     return 2 if passes_sums else 1
@@ -117,7 +118,7 @@ def count_of_positions(method: Any, usual: int) -> int:
     return int(code.co_argcount) - is_bound
 
 
-def refuse_uncalled(cls: Any, *kinds: str) -> None:
+def refuse_uncalled(cls: Class, *kinds: str) -> None:
     """Raises a TypeError if a subclass overrides a method that our class does not call.
 
     Methods of later versions than the installed one are not known to the program. Those of earlier
@@ -131,6 +132,6 @@ def refuse_uncalled(cls: Any, *kinds: str) -> None:
             )
 
 
-def _is_a_programs(cls: Any, name: str) -> bool:
+def _is_a_programs(cls: Class, name: str) -> bool:
     owner = next((base for base in cls.__mro__ if name in vars(base)), None)
     return owner is not None and owner.__module__.split(".")[0] not in _OF_THE_CLASSES

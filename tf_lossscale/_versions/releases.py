@@ -97,7 +97,7 @@ class Since:
     `hasattr`, to a row here: it also holds for releases that have a fix from a later one.
     """
 
-    # `compile` no longer compares the loss scale of an optimizer with that of the policy.
+    # `compile` no longer compares the loss scales of optimizer and policy.
     COMPILE_LEAVES_LOSS_SCALE = (2, 2)
     # The loss-scale optimizer of Keras raises an error under strategies that it cannot support.
     KERAS_REFUSES_STRATEGIES = (2, 2)

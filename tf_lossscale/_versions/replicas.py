@@ -3,6 +3,17 @@
 import threading
 from typing import Any, ContextManager, Dict, List, Optional, Sequence
 
+from tf_lossscale._types import (
+    Class,
+    Function,
+    GradsAndVars,
+    Graph,
+    Optimizer,
+    PerReplica,
+    Strategy,
+    Tensor,
+    Variable,
+)
 from tf_lossscale._versions.base import first_module, has, overridden, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
@@ -49,7 +60,7 @@ def replica_id() -> int:
     return replicas_of_workers_before(strategy) + number
 
 
-def replicas_of_workers_before(strategy: Any) -> int:
+def replicas_of_workers_before(strategy: Strategy) -> int:
     """Returns the number of replicas of all workers before this one; 0 with one worker."""
     extended = strategy.extended
     cluster = getattr(extended, "_cluster_spec", None)
@@ -67,7 +78,7 @@ def local_replica_started_eagerly() -> bool:
     return bool(getattr(threading.current_thread(), "in_eager", False))
 
 
-def graph_of_all_replicas() -> Any:
+def graph_of_all_replicas() -> Graph:
     """Returns the graph in which the replicas of a step are built, also inside a branch.
 
     The thread of a replica has a reference to that graph. Elsewhere it is the outermost function.
@@ -90,7 +101,7 @@ def estimator_scales_loss() -> bool:
     return bool(_loss_reduction() == tf.distribute.ReduceOp.MEAN)
 
 
-def already_summed(optimizers: Sequence[Any]) -> ContextManager[None]:
+def already_summed(optimizers: Sequence[Optimizer]) -> ContextManager[None]:
     """Keeps v1 optimizers from summing the gradients of the replicas, within the block.
 
     Their `apply_gradients` calls their `_distributed_apply` in the cross-replica context, which
@@ -99,13 +110,13 @@ def already_summed(optimizers: Sequence[Any]) -> ContextManager[None]:
     return overridden(optimizers, "_distributed_apply", _apply_without_sum)
 
 
-def sum_is_off(optimizer: Any) -> bool:
+def sum_is_off(optimizer: Optimizer) -> bool:
     """Returns whether this is within `already_summed([..., optimizer, ...])`."""
     current = vars(optimizer).get("_distributed_apply")
     return getattr(current, "func", None) is _apply_without_sum
 
 
-def has_own_sum(optimizer: Any, base: Any) -> bool:
+def has_own_sum(optimizer: Optimizer, base: Class) -> bool:
     """Returns whether an optimizer may sum over the replicas differently from its base class."""
     own = type(optimizer)
     return (
@@ -115,7 +126,7 @@ def has_own_sum(optimizer: Any, base: Any) -> bool:
     )
 
 
-def _apply_without_sum(apply: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+def _apply_without_sum(apply: Any, strategy: Strategy, *args: object, **kwargs: object) -> Any:
     extended = _Replaced(strategy.extended, batch_reduce_to=_take_as_sums)
     return apply(_Replaced(strategy, extended=extended), *args, **kwargs)
 
@@ -131,11 +142,11 @@ class _Replaced:
         return getattr(self._owner, name)
 
 
-def _take_as_sums(reduce_op: Any, pairs: Any, options: Any = None) -> List[Any]:
+def _take_as_sums(reduce_op: Any, pairs: GradsAndVars, options: Any = None) -> List[PerReplica]:
     return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
 
 
-def _as_mirrored(value: Any, variable: Any) -> Any:
+def _as_mirrored(value: PerReplica, variable: Variable) -> PerReplica:
     copies = getattr(value, "values", None)
     if copies is None or isinstance(value, tf.IndexedSlices):
         return value
@@ -144,7 +155,7 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
     return _distributed(_values.Mirrored, value, copies)
 
 
-def map_replicas(function: Any, value: Any) -> Any:
+def map_replicas(function: Function, value: PerReplica) -> PerReplica:
     """Applies a function of tensors and `IndexedSlices` to the value of each replica."""
     if not isinstance(value, _values.DistributedValues):
         return function(value)
@@ -155,17 +166,17 @@ def map_replicas(function: Any, value: Any) -> Any:
     return per_replica(value, copies)
 
 
-def per_replica(like: Any, copies: Sequence[Any]) -> Any:
+def per_replica(like: PerReplica, copies: Sequence[Tensor]) -> PerReplica:
     """Returns a value like `like` that is `copies[i]` on the i-th replica of this process."""
     return _distributed(_values.PerReplica, like, copies)
 
 
-def _distributed(cls: Any, like: Any, copies: Sequence[Any]) -> Any:
+def _distributed(cls: Class, like: PerReplica, copies: Sequence[Tensor]) -> PerReplica:
     device_map = [like.device_map] if hasattr(type(like), "device_map") else []  # up to 2.1
     return cls(*device_map, tuple(copies))
 
 
-def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
+def collective_reduce(value: PerReplica, size: int, group_key: int, instance_key: Tensor) -> Tensor:
     """Returns the sum of `value` over the `size` devices that use the same keys.
 
     The instance key can be an int32 tensor of shape `[]`: `COLLECTIVES_HAVE_KEYS_AT_RUN_TIME`.
@@ -191,7 +202,7 @@ def host_of(device: str) -> str:
     return device[: device.index("/device:")] + "/device:CPU:0"
 
 
-def advance(device: str) -> Any:
+def advance(device: str) -> Tensor:
     """Returns an operation that runs after all earlier ones for `device`, across functions.
 
     Functions run operations on one resource in the order of the program, and so they do with calls,

@@ -2,8 +2,9 @@
 
 import contextlib
 import numbers
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
+from tf_lossscale._types import Optimizer, Tensor, Variable, Variables
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.watching import first_copy, plain_variable
@@ -24,7 +25,7 @@ _OPTIONS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
 """Those of Keras that are None, 0 or not there if they are not used."""
 
 
-def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
+def settings_of(optimizer: Optimizer) -> Dict[str, Optional[Union[bool, float]]]:
     """Returns the current settings of an optimizer that are plain numbers; no schedules.
 
     The value is None if an option is not used. Settings whose value cannot be read, such as the
@@ -47,9 +48,9 @@ def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
     return found
 
 
-def _attribute(optimizer: Any, name: str) -> Any:
+def _attribute(optimizer: Optimizer, name: str) -> Any:
     # `OptimizerV2` creates the variables of its settings where one is read as an attribute; their
-    # place in a checkpoint would not be that of an unrecorded run.
+    # place in a checkpoint would differ from an unrecorded run.
     hyper = vars(optimizer).get("_hyper", {})
     return hyper[name] if name in hyper else getattr(optimizer, name, None)
 
@@ -63,7 +64,7 @@ def _number(value: Any) -> Optional[Union[bool, float]]:
     return float(value) if is_number else None
 
 
-def rate_of(optimizer: Any) -> Optional[Any]:
+def rate_of(optimizer: Optimizer) -> Optional[Tensor]:
     """Returns the learning rate of the next step: a number or a scalar tensor; None if unknown.
 
     A schedule of TensorFlow or Keras is called as the optimizer calls it. One of the program is
@@ -83,7 +84,7 @@ def rate_of(optimizer: Any) -> Optional[Any]:
     return None
 
 
-def _scheduled(optimizer: Any, rate: Any) -> Optional[Any]:
+def _scheduled(optimizer: Optimizer, rate: Callable[..., Tensor]) -> Optional[Tensor]:
     function = getattr(rate, "func", rate)  # of a `functools.partial`
     module = (getattr(function, "__module__", None) or type(function).__module__).split(".")[0]
     if module not in ("tensorflow", "tensorflow_core", "keras", "tf_keras"):
@@ -93,7 +94,7 @@ def _scheduled(optimizer: Any, rate: Any) -> Optional[Any]:
     return rate(tf.cast(_iterations(optimizer), tf.float32))
 
 
-def _iterations(optimizer: Any) -> Any:
+def _iterations(optimizer: Optimizer) -> Any:
     # Reading the property creates the variable; its place in a checkpoint would be another one. In
     # Keras 3.0 to 3.5 it is a plain attribute.
     attributes = vars(optimizer)
@@ -101,7 +102,7 @@ def _iterations(optimizer: Any) -> Any:
     return 0 if iterations is None else plain_variable(iterations)
 
 
-def _scalar(value: Any) -> Optional[Any]:
+def _scalar(value: Any) -> Optional[Tensor]:
     """Returns a number, or a float tensor of shape `[]` of the current graph."""
     if isinstance(value, numbers.Real):
         return float(value)
@@ -115,7 +116,7 @@ def _scalar(value: Any) -> Optional[Any]:
     return plain if is_scalar and plain.dtype.is_floating else None
 
 
-def slots_of(optimizer: Any, variables: Sequence[Any]) -> Optional[List[Any]]:
+def slots_of(optimizer: Optimizer, variables: Variables) -> Optional[List[Variable]]:
     """Returns the slot variables of trained variables that exist now; None if that is not certain.
 
     A checkpoint may have been restored into slots that do not exist yet.
@@ -139,5 +140,5 @@ def slots_of(optimizer: Any, variables: Sequence[Any]) -> Optional[List[Any]]:
     return None
 
 
-def _sizes(variable: Any) -> Any:
+def _sizes(variable: Variable) -> Any:
     return tuple(tf.TensorShape(variable.shape).as_list())

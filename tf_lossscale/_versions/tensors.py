@@ -5,6 +5,7 @@ import sys
 import traceback
 from typing import Any
 
+from tf_lossscale._types import Class
 from tf_lossscale._versions.base import first_module
 
 _ops: Any = first_module("tensorflow.python.framework.ops")
@@ -35,7 +36,7 @@ if hasattr(_ops, "register_dense_tensor_like_type"):
     _ops.register_dense_tensor_like_type(_PackedIntoLists)
 
 
-def pack_into_lists(cls: Any) -> None:
+def pack_into_lists(cls: Class) -> None:
     """Lets TensorFlow convert lists that contain instances of `cls`, which derives from the above.
 
     Later versions than 1.15 test for `AbstractTensor`.

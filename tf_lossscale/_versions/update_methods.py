@@ -4,7 +4,7 @@ Optimizers that wrap another one call them on it, for each variable: Lookahead, 
 SWA of tensorflow-addons, and many that accumulate gradients. Around a loss-scale optimizer they
 would apply gradients that nobody has tested, and the scale would never change. TensorFlow's classes
 raise an error there. Other methods that such wrappers call, such as `_create_slots`, `_prepare` and
-`get_slot`, work on TensorFlow's classes, and so on ours.
+`get_slot`, work on TensorFlow's classes, and so on our classes.
 """
 
 from typing import Dict, Tuple

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
+from tf_lossscale._types import Function, Graph, Operation, Session, Tensor, Variable
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.interventions import exclude_from_seeds
@@ -39,20 +40,20 @@ class RawVariable:
             else:  # now, because the graph may be finalized later
                 self._is_initialized, self._read = self.is_initialized(), self.read()
 
-    def is_initialized(self) -> Any:
+    def is_initialized(self) -> Tensor:
         return tf.raw_ops.VarIsInitializedOp(resource=self.handle)
 
-    def initialize(self) -> Any:
+    def initialize(self) -> Operation:
         zeros = tf.zeros(self._shape, self._dtype)
         return tf.raw_ops.AssignVariableOp(resource=self.handle, value=zeros)
 
-    def read(self) -> Any:
+    def read(self) -> Tensor:
         value = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
         if not tf.executing_eagerly():
             value.set_shape(self._shape)
         return value
 
-    def value(self, session: Any) -> Any:
+    def value(self, session: Session) -> np.ndarray:
         """Returns its value as an array, in eager mode or read by the Session of its graph."""
         if self.eager:
             with in_eager_mode():
@@ -60,11 +61,11 @@ class RawVariable:
         is_initialized = session.run(self._is_initialized)
         return session.run(self._read) if is_initialized else np.zeros(self._shape, np.int64)
 
-    def assign_add(self, value: Any) -> Any:
+    def assign_add(self, value: Tensor) -> Operation:
         value = tf.convert_to_tensor(value, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
 
-    def update(self, index: Any, value: Any) -> Any:
+    def update(self, index: Tensor, value: Tensor) -> Operation:
         return tf.raw_ops.ResourceScatterUpdate(resource=self.handle, indices=index, updates=value)
 
     def capture(self) -> None:
@@ -100,7 +101,7 @@ def unnoticed(scope: str) -> Iterator[None]:
             setattr(graph, _UNCOUNTED, getattr(graph, _UNCOUNTED, 0) + added)
 
 
-def _counted(graph: Any) -> int:
+def _counted(graph: Graph) -> int:
     return int(graph._next_id_counter - getattr(graph, _UNCOUNTED, 0))
 
 
@@ -112,56 +113,56 @@ def seed_tensorflow(seed: int) -> None:
     """
     context = first_module("tensorflow.python.eager.context")
 
-    def seed_context(context: Any, *_: Any, **__: Any) -> None:
+    def seed_context(context: Any, *_: object, **__: object) -> None:
         context._set_global_seed(seed)
 
     if context._context is not None:
         seed_context(context._context)
 
-    def seed_graph(graph: Any, *_: Any, **__: Any) -> None:
-        if type(graph) is tf.Graph:  # that of a function takes the seed from around it
+    def seed_graph(graph: Graph, *_: object, **__: object) -> None:
+        if type(graph) is tf.Graph:  # a function's graph takes the seed from around it
             graph.seed = seed
 
     seeds = ((context.Context, seed_context), (tf.Graph, seed_graph))
     _add_hooks([(cls, "__init__", hook) for cls, hook in seeds], after=True)
 
 
-def variable_name(variable: Any) -> str:
+def variable_name(variable: Variable) -> str:
     """Returns the name of a variable, in Keras 3 with the names of its layers."""
     name = variable.path if _is_of_keras_3(variable) else variable.name
     return str(name).split(":")[0]
 
 
-def plain_variable(variable: Any) -> Any:
+def plain_variable(variable: Variable) -> Variable:
     """Returns the variable of TensorFlow in one of Keras 3; others as they are."""
     return variable.value if _is_of_keras_3(variable) else variable
 
 
-def _is_of_keras_3(variable: Any) -> bool:
+def _is_of_keras_3(variable: Variable) -> bool:
     # Not `hasattr(variable, ...)`, which a distributed variable looks up in one copy of it: that
     # creates operations.
     return isinstance(getattr(type(variable), "value", None), property)
 
 
-def first_copy(variable: Any) -> Any:
+def first_copy(variable: Variable) -> Variable:
     """Returns the copy of the first replica; the variable itself without copies."""
     return all_copies(variable)[0]
 
 
-def all_copies(variable: Any) -> List[Any]:
+def all_copies(variable: Variable) -> List[Variable]:
     """Returns the copies that the replicas have of a variable."""
     plain = plain_variable(variable)
     copies = getattr(plain, "values", None)
     return list(copies) if isinstance(copies, tuple) else [plain]
 
 
-def add_control_input(operation: Any, before: Any) -> None:
+def add_control_input(operation: Operation, before: Operation) -> None:
     """Makes an operation of a graph wait for another one, even one that was created later."""
     operation._add_control_input(before)
 
 
-def runs_stateful_operations(graph: Any) -> bool:
-    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
+def runs_stateful_operations(graph: Graph) -> bool:
+    """Returns whether a graph runs stateful operations in any case, as a function's graph does."""
     return bool(getattr(graph, "_add_control_dependencies", False))
 
 
@@ -180,7 +181,7 @@ def _around_calls(then: Callable[[], None], after: bool) -> Callable[[], None]:
 
     # There is no public hook, but all such functions have the same class. A concrete function can
     # be called by itself, too.
-    def hook(*_: Any, **__: Any) -> None:
+    def hook(*_: object, **__: object) -> None:
         if tf.executing_eagerly():
             then()
 
@@ -216,13 +217,13 @@ def before_runs(then: Callable[[Any, Sequence[Any]], None]) -> Callable[[], None
     Returns what ends this. There is no public hook.
     """
 
-    def run(session: Any, _: Any, targets: Any, fetches: Any, *others: Any) -> None:
+    def run(session: Session, _: Any, targets: Any, fetches: Any, *others: Any) -> None:
         then(session, [*targets, *(fetch.op for fetch in fetches)])
 
-    def make(function: Any, session: Any, options: Any) -> None:
+    def make(function: Function, session: Session, options: Any) -> None:
         function._tfls_names = [*options.target, *options.fetch]
 
-    def call(function: Any, *_: Any, **__: Any) -> None:
+    def call(function: Function, *_: object, **__: object) -> None:
         names = [name.split(":")[0] for name in getattr(function, "_tfls_names", ())]
         session = function._session
         then(session, [session.graph.get_operation_by_name(name) for name in names])
@@ -250,10 +251,10 @@ def around_variables(made: Callable[[Any], None], read: Callable[[], None]) -> C
     variables = first_module("tensorflow.python.ops.resource_variable_ops")
     tapes = first_module("tensorflow.python.eager.tape")
 
-    def before(*_: Any, **__: Any) -> None:
+    def before(*_: object, **__: object) -> None:
         read()
 
-    def after(variable: Any, *_: Any, **__: Any) -> None:
+    def after(variable: Variable, *_: object, **__: object) -> None:
         # An assignment returns another object, of this class, for the same variable.
         if not isinstance(variable, variables._UnreadVariable):
             made(variable)
@@ -277,7 +278,7 @@ def before_assignments(then: Callable[[Any], None]) -> Callable[[], None]:
     """
     module = first_module("tensorflow.python.ops.gen_resource_variable_ops")
 
-    def assigned(*args: Any, **kwargs: Any) -> None:
+    def assigned(*args: object, **kwargs: object) -> None:
         if tf.executing_eagerly():
             then(args[0] if args else kwargs["resource"])
 
@@ -291,12 +292,12 @@ def _add_hooks(hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False) -> 
     """Calls functions with the arguments of each call of methods, before or after it.
 
     The owner of a method may also be a module. Returns a function that restores the methods that
-    are still ours.
+    are still the hooked ones.
     """
 
     def hooked(original: Any, hook: _Hook) -> Any:
         @functools.wraps(original)
-        def method(*args: Any, **kwargs: Any) -> Any:
+        def method(*args: object, **kwargs: object) -> Any:
             if not after:
                 hook(*args, **kwargs)
             result = original(*args, **kwargs)
