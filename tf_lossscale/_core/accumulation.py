@@ -1,16 +1,31 @@
 """Gradient accumulation: one step of an optimizer for several micro-batches."""
 
 import functools
-from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.replicas import call_in_replicas, merge, replica_count
+from tf_lossscale._types import (
+    DType,
+    Gradient,
+    Gradients,
+    GradsAndVars,
+    Operation,
+    Optimizer,
+    PerReplica,
+    ReadScale,
+    Strategy,
+    Tensor,
+    ToOperation,
+    Variable,
+    Variables,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 _16_BIT = (tf.float16, tf.bfloat16)
 
 
-def accumulate(optimizer: Any, micro_batches: int) -> "Accumulator":
+def accumulate(optimizer: Optimizer, micro_batches: int) -> "Accumulator":
     """Returns an object whose `apply_gradients` makes a step for every few micro-batches.
 
     Each call adds gradients to sums; the last of `micro_batches` calls passes the means to
@@ -52,7 +67,7 @@ def accumulate(optimizer: Any, micro_batches: int) -> "Accumulator":
 class Accumulator:
     """Adds up gradients, and makes a step of an optimizer for every few of them."""
 
-    def __init__(self, optimizer: Any, micro_batches: int) -> None:
+    def __init__(self, optimizer: Optimizer, micro_batches: int) -> None:
         if not hasattr(optimizer, "apply_gradients"):
             raise TypeError(
                 f"accumulate() takes an optimizer, but got: {optimizer!r}, which has no "
@@ -66,19 +81,21 @@ class Accumulator:
             )
         self._optimizer = optimizer
         self._micro_batches = micro_batches
-        self._variables: Optional[List[Any]] = None
-        self._sums: List[Optional[Any]] = []
-        self._dtypes: List[Any] = []  # of the first gradient of each variable
-        self._count: Any = None
+        self._variables: Optional[List[Variable]] = None
+        self._sums: List[Optional[Variable]] = []
+        self._dtypes: List[DType] = []  # of the first gradient of each variable
+        self._count: Variable = None
         self._is_in_graph = False  # whether a function or graph has a step of these sums
 
     @property
-    def optimizer(self) -> Any:
+    def optimizer(self) -> Optimizer:
         """The optimizer that makes the steps."""
         return self._optimizer
 
     @do_not_convert
-    def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: GradsAndVars, *args: object, **kwargs: object
+    ) -> Optional[Operation]:
         """Adds gradients, and makes a step if this is the last micro-batch of it.
 
         Sparse gradients become dense. A None counts as 0 if another micro-batch has a gradient of
@@ -94,7 +111,7 @@ class Accumulator:
           An operation to run, in a graph; None in eager mode.
 
         Raises:
-          ValueError: the variables are not those of the call before; or a variable has its first
+          ValueError: the variables differ from the call before; or a variable has its first
             gradient after a function or graph was built without one.
         """
         pairs = list(grads_and_vars)
@@ -109,14 +126,14 @@ class Accumulator:
             for gradient, known in zip(gradients, self._dtypes)
         ]
 
-        def finish(strategy: Any, added: Sequence[Any]) -> Any:
+        def finish(strategy: Strategy, added: Sequence[PerReplica]) -> Optional[Operation]:
             apply = functools.partial(self._apply, dtypes, read_scale, args, kwargs)
             return self._finish(strategy, added, apply)
 
         done = merge(finish, added)
         return None if tf.executing_eagerly() else tf.group(done)
 
-    def _prepare(self, gradients: Sequence[Any], variables: List[Any]) -> None:
+    def _prepare(self, gradients: Gradients, variables: List[Variable]) -> None:
         """Creates the sums of the variables that have a gradient for the first time."""
         if self._variables is not None and not _are_same(self._variables, variables):
             raise ValueError(
@@ -141,7 +158,11 @@ class Accumulator:
         merge(lambda strategy: self._create(strategy, missing, gradients, variables))
 
     def _create(
-        self, strategy: Any, missing: Sequence[int], gradients: Sequence[Any], variables: List[Any]
+        self,
+        strategy: Strategy,
+        missing: Sequence[int],
+        gradients: Gradients,
+        variables: List[Variable],
     ) -> None:
         """Creates the counter and the missing sums, once for all replicas."""
         with tf.init_scope(), strategy.scope():
@@ -158,10 +179,11 @@ class Accumulator:
                     aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
                 )
             for position in missing:
-                self._dtypes[position] = gradients[position].dtype
+                gradient: Gradient = gradients[position]
+                self._dtypes[position] = gradient.dtype
                 self._sums[position] = _new_sum(variables[position], self._dtypes[position])
 
-    def _add(self, gradients: Sequence[Any], read_scale: Optional[Callable[[], Any]]) -> List[Any]:
+    def _add(self, gradients: Gradients, read_scale: Optional[ReadScale]) -> List[Operation]:
         """Adds unscaled gradients of this replica; returns operations, none in eager mode."""
         scale = None if read_scale is None else read_scale()
         added = []
@@ -175,7 +197,9 @@ class Accumulator:
             added.append(total.assign_add(term))
         return [] if tf.executing_eagerly() else [tf.group(*added)]
 
-    def _finish(self, strategy: Any, added: Sequence[Any], apply: Any) -> Any:
+    def _finish(
+        self, strategy: Strategy, added: Sequence[PerReplica], apply: ToOperation
+    ) -> Optional[Operation]:
         """Counts a micro-batch, and makes a step after the last one: for all replicas."""
         operations = [
             local for value in added for local in strategy.experimental_local_results(value)
@@ -185,7 +209,7 @@ class Accumulator:
         with tf.control_dependencies([] if counted is None else [counted]):
             is_last = self._count.read_value() >= self._micro_batches
 
-        def step() -> Any:
+        def step() -> Operation:
             # First, because the next micro-batch begins a step even if this one raises an error.
             begun = self._count.assign(0, read_value=False)
             done = call_in_replicas(strategy, apply, [])
@@ -195,11 +219,11 @@ class Accumulator:
 
     def _apply(
         self,
-        dtypes: Sequence[Any],
-        read_scale: Optional[Callable[[], Any]],
+        dtypes: Sequence[DType],
+        read_scale: Optional[ReadScale],
         args: Tuple[Any, ...],
-        kwargs: Any,
-    ) -> Any:
+        kwargs: Dict[str, Any],
+    ) -> Operation:
         """Sets the sums to 0, and lets the optimizer apply the means: in one replica."""
         means = self._means(dtypes, read_scale)
         with tf.control_dependencies([mean for mean in means if mean is not None]):
@@ -214,11 +238,11 @@ class Accumulator:
         return tf.group(*cleared, *([done] if is_operation else []))
 
     def _means(
-        self, dtypes: Sequence[Any], read_scale: Optional[Callable[[], Any]]
-    ) -> List[Optional[Any]]:
+        self, dtypes: Sequence[DType], read_scale: Optional[ReadScale]
+    ) -> List[Optional[Tensor]]:
         """Returns what the optimizer applies: means, which are scaled if it will divide them."""
         scale = None if read_scale is None else read_scale()
-        means: List[Optional[Any]] = []
+        means: List[Optional[Tensor]] = []
         for total, dtype in zip(self._sums, dtypes):
             if total is None:
                 means.append(None)
@@ -231,26 +255,26 @@ class Accumulator:
 
 
 def _scale_of(
-    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]
-) -> Optional[Callable[[], Any]]:
+    optimizer: Optimizer, gradients: Gradients, variables: Variables
+) -> Optional[ReadScale]:
     """Returns what reads the scale of a micro-batch's gradients; None if they are not scaled.
 
     They are scaled if `apply_gradients` of the optimizer would divide them by the scale.
     """
-    # By the class, since an optimizer around ours may forward all attributes to it.
+    # By the class, since an optimizer around our class may forward all attributes to it.
     end_micro_batch = getattr(type(optimizer), "_end_micro_batch", None)
     if end_micro_batch is None or not end_micro_batch(optimizer, gradients, variables):
         return None
-    read_scale: Callable[[], Any] = optimizer._loss_scale
+    read_scale: ReadScale = optimizer._loss_scale
     return read_scale
 
 
-def _are_same(variables: Sequence[Any], others: Sequence[Any]) -> bool:
+def _are_same(variables: Variables, others: Variables) -> bool:
     pairs = zip(variables, others)
     return len(variables) == len(others) and all(variable is other for variable, other in pairs)
 
 
-def _dense(gradient: Any, total: Any) -> Any:
+def _dense(gradient: Gradient, total: Variable) -> Tensor:
     """Returns a gradient as a tensor of the shape of its sum."""
     if isinstance(gradient, tf.IndexedSlices) and gradient.dense_shape is None:
         shape = tf.shape(total, out_type=gradient.indices.dtype)
@@ -258,7 +282,7 @@ def _dense(gradient: Any, total: Any) -> Any:
     return tf.convert_to_tensor(gradient)
 
 
-def _new_sum(variable: Any, dtype: Any) -> Any:
+def _new_sum(variable: Variable, dtype: DType) -> Variable:
     """Creates the sum of the gradients of a variable: one for each replica, which are not equal."""
     replicated = {
         "synchronization": tf.VariableSynchronization.ON_READ,

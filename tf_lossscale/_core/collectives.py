@@ -35,6 +35,7 @@ from tf_lossscale._core.shards import (
     this_call,
     workers_are_checked,
 )
+from tf_lossscale._types import Function, Operation, Strategy, Tensor
 from tf_lossscale._versions import graphs, replicas
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
@@ -45,8 +46,8 @@ _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int6
 
 @do_not_convert
 def collective_sums(
-    values: Sequence[Any], shards: Shards, call: Call, parts: Optional[Sequence[Any]] = None
-) -> List[Any]:
+    values: Sequence[Tensor], shards: Shards, call: Call, parts: Optional[Sequence[Tensor]] = None
+) -> List[Tensor]:
     """Returns the sums of `values` over the group of this replica, in their dtypes.
 
     `parts` are the tensors that were packed into `values`, if they were. For no values, the result
@@ -77,7 +78,7 @@ def collective_sums(
 
 
 @do_not_convert
-def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
+def sum_over_workers(value: Tensor, strategy: Strategy, what: str) -> Tensor:
     """Returns the sum of `value`, a float32 tensor of each process, in a cross-replica context.
 
     The workers are checked (`workers_are_checked`): `what` must be the same text on all of them.
@@ -100,14 +101,16 @@ def _sessions_could_prune() -> bool:
     )
 
 
-def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call: Call) -> List[Any]:
+def _together(
+    values: Sequence[Tensor], shards: Shards, step: Optional[Step], call: Call
+) -> List[Tensor]:
     """Sums `values` for all replicas of this process at once, in a cross-replica context."""
 
-    def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
+    def sum_all(strategy: Strategy, values: List[Tensor], step: List[Tensor]) -> List[Tensor]:
         """Sums values over the shards, outside the replicas; each replica gets its own sums."""
         count = len(shards.devices)
 
-        def by_replica(parts: List[Any]) -> List[List[Any]]:
+        def by_replica(parts: List[Tensor]) -> List[List[Tensor]]:
             # A tensor that is the same object on all replicas is passed only once.
             local = [strategy.experimental_local_results(part) for part in parts]
             return [[copies[i % len(copies)] for copies in local] for i in range(count)]
@@ -124,20 +127,20 @@ def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call:
     return list(tf.distribute.get_replica_context().merge_call(sum_all, args=arguments))
 
 
-def _after_all(totals: List[List[Any]]) -> List[List[Any]]:
+def _after_all(totals: List[List[Tensor]]) -> List[List[Tensor]]:
     """Returns the same tensors, each computed only when all of them are."""
     with tf.control_dependencies([total for sums in totals for total in sums]):
         return [[tf.identity(total) for total in sums] for sums in totals]
 
 
-_functions: Dict[Tuple[Any, ...], Any] = {}
+_functions: Dict[Tuple[Any, ...], Function] = {}
 
 
-def _function(shards: Shards, call: Call) -> Any:
+def _function(shards: Shards, call: Call) -> Function:
     """Returns a function that takes the values and steps of all replicas of this process."""
     first = replicas.replicas_of_workers_before(shards.strategy)
 
-    def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:
+    def reduce_all(values: List[List[Tensor]], steps: List[List[Tensor]]) -> List[List[Tensor]]:
         totals = []
         for replica, (own, step) in enumerate(zip(values, steps), first):
             of_replica = shards._replace(replica=replica)
@@ -152,7 +155,9 @@ def _function(shards: Shards, call: Call) -> Any:
     return _functions[key]
 
 
-def _reduce_all(values: List[Any], shards: Shards, step: Optional[Step], call: Call) -> List[Any]:
+def _reduce_all(
+    values: List[Tensor], shards: Shards, step: Optional[Step], call: Call
+) -> List[Tensor]:
     """Builds the check of one replica, if there is a `step` or no value, and then its sums."""
     if step is None and values:
         return [_reduce(value, shards, call) for value in values]
@@ -175,7 +180,7 @@ def _reduce_all(values: List[Any], shards: Shards, step: Optional[Step], call: C
             return [tf.identity(result) for result in results]
 
 
-def _reduce(value: Any, shards: Shards, call: Call) -> Any:
+def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
     """Returns the sum of one tensor; before it, several workers check that they are at one call.
 
     The next round of a loop waits for the sum of this one.
@@ -185,7 +190,7 @@ def _reduce(value: Any, shards: Shards, call: Call) -> Any:
     apart = loop is not None and not hasattr(tf1.get_default_graph(), "outer_graph")
     keys = next_keys(shards, None if apart else loop)
 
-    def reduce(x: Any) -> Any:
+    def reduce(x: Tensor) -> Tensor:
         with tf1.device(None), tf1.device(shards.device):
             checked = []
             if has_several_workers(shards.strategy):
@@ -209,7 +214,7 @@ def _reduce(value: Any, shards: Shards, call: Call) -> Any:
     return total
 
 
-def _sum(value: Any, shards: Shards, key: Any) -> Any:
+def _sum(value: Tensor, shards: Shards, key: Tensor) -> Tensor:
     # In its own scope: TensorFlow may merge the collectives of one scope, which overwrites their
     # inputs up to 2.4.
     with tf1.name_scope(None, "replica_sum"):
@@ -236,7 +241,9 @@ _ADVICE = (
 )
 
 
-def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key: int) -> Any:
+def check_between_workers(
+    step: Step, values: Sequence[Tensor], shards: Shards, key: int
+) -> Operation:
     """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
     traced = 0  # a number for the shapes, if the key of a sum has to be known while tracing
     if not has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME):
@@ -256,17 +263,17 @@ def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key
             return tf.identity(same)
 
 
-def _wait_unless(same: Any) -> Any:
+def _wait_unless(same: Tensor) -> Operation:
     """Returns a tensor that is computed immediately if `same` is true, else after `_GRACE`."""
 
-    def wait() -> Any:
+    def wait() -> Tensor:
         time.sleep(_GRACE)
         return np.bool_(False)
 
     return tf.cond(same, lambda: tf.constant(True), lambda: tf.numpy_function(wait, [], tf.bool))
 
 
-def _sum_key(value: Any, position: int, shards: Shards) -> Any:
+def _sum_key(value: Tensor, position: int, shards: Shards) -> Tensor:
     """Returns an instance key that depends on what is summed: a number or an int32 tensor."""
     members = list(shards.groups[shards.group])
     what = zlib.crc32(f"{value.dtype.base_dtype.name} {position} {members}".encode())

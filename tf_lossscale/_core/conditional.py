@@ -8,22 +8,23 @@ flow v1 treats operations without inputs in the same way.
 
 In a function, a step keeps `tf.cond` as TensorFlow lowers it. Called as one operation, a branch
 would cost less there, but Grappler would not optimize it, and the last bits of some optimizers
-would not be those of the originals.
+would differ from TensorFlow's classes.
 """
 
 import contextlib
 from typing import Any, Callable, Optional
 
+from tf_lossscale._types import Operation, Tensor, ToOperation, Variable
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import disable_lowering, in_xla_context
 
 
 def branch(
-    condition: Any,
-    then: Callable[[], Any],
-    otherwise: Optional[Callable[[], Any]] = None,
+    condition: Tensor,
+    then: ToOperation,
+    otherwise: Optional[ToOperation] = None,
     only_tests: bool = False,
-) -> Any:
+) -> Tensor:
     """Runs `then` if `condition`, a bool tensor of shape `[]`, is true, else `otherwise`.
 
     Both return an operation to wait for, None in eager mode; `then` may return a bool tensor of
@@ -51,7 +52,7 @@ def branch(
     return result
 
 
-def gate(condition: Any, otherwise: Callable[[], Any]) -> Any:
+def gate(condition: Tensor, otherwise: ToOperation) -> Tensor:
     """Runs `otherwise` if `condition` is false, in a graph, without a name in a v1 collection.
 
     `otherwise` returns an operation to wait for. It must create all its operations itself, which no
@@ -62,7 +63,7 @@ def gate(condition: Any, otherwise: Callable[[], Any]) -> Any:
     return _gated(condition, lambda: None, otherwise)
 
 
-def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable[[], Any]]) -> Any:
+def _gated(condition: Tensor, then: ToOperation, otherwise: Optional[ToOperation]) -> Tensor:
     with tf1.name_scope(None, "cond") as scope:
         switch = tf.raw_ops.Switch(data=condition, pred=condition)
         skips, runs = tf.identity(switch.output_false), tf.identity(switch.output_true)
@@ -70,7 +71,7 @@ def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable
     # Variables created by `then` get the names that `tf.cond` gives them: within its scope with
     # control flow v1, outside it with v2. Operations are always within it, where they do not change
     # the names of others, such as the `group_deps` of a program.
-    def create_outside(create: Callable[..., Any], **arguments: Any) -> Any:
+    def create_outside(create: Callable[..., Variable], **arguments: Any) -> Variable:
         current = f"{tf1.get_default_graph().get_name_scope()}/"
         inner = current[len(scope) :] if current.startswith(scope) else ""
         with tf1.name_scope(inner or None):
@@ -88,10 +89,10 @@ def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable
         return tf.raw_ops.Merge(inputs=[skipped, done]).output
 
 
-def _after(operation: Optional[Any]) -> Any:
+def _after(operation: Optional[Operation]) -> Tensor:
     with tf.control_dependencies([] if operation is None else [operation]):
         return tf.constant(True)
 
 
-def _flag(result: Any) -> Any:
+def _flag(result: Optional[Operation]) -> Tensor:
     return result if isinstance(result, tf.Tensor) else _after(result)

@@ -8,16 +8,17 @@ branch that other steps do not run. Where sums are slower, the elements are test
 on CPUs, and small gradients in a `tf.function`. XLA can compile all.
 """
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 from tf_lossscale._core.conditional import branch
+from tf_lossscale._types import Gradient, Gradients, GradsAndVars, Shape, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.watching import unnoticed, variable_name
 
 _SMALL = 1 << 14  # elements up to which the call of an operation takes longer than its work
 
 
-def _values(gradients: Sequence[Any]) -> List[Any]:
+def _values(gradients: Gradients) -> List[Tensor]:
     """Returns the dense tensors to test: the values of sparse and ragged gradients, and no None."""
     values = []
     for gradient in gradients:
@@ -32,7 +33,7 @@ def _values(gradients: Sequence[Any]) -> List[Any]:
 
 
 @do_not_convert
-def all_finite(gradients: Sequence[Any]) -> Any:
+def all_finite(gradients: Gradients) -> Tensor:
     """Returns a bool scalar tensor: True where no gradient holds an infinity or a NaN.
 
     `gradients` are tensors of any float dtype and shape, `IndexedSlices`, of which only the values
@@ -58,7 +59,7 @@ def all_finite(gradients: Sequence[Any]) -> Any:
         return tf.logical_and(_by_elements(by_elements), _by_sums(by_sums))
 
 
-def _is_tested_by_elements(value: Any) -> bool:
+def _is_tested_by_elements(value: Tensor) -> bool:
     """Whether a test of each element takes less time than a sum."""
     if value.dtype == tf.float16:
         # CPUs add float16 in software, which is up to five times slower.
@@ -68,7 +69,7 @@ def _is_tested_by_elements(value: Any) -> bool:
     return in_function and _is_small(value)
 
 
-def _by_elements(values: Sequence[Any]) -> Any:
+def _by_elements(values: Sequence[Tensor]) -> Tensor:
     axes: Dict[int, Any] = {}
     alike: Dict[Any, List[Any]] = {}
     for index, value in enumerate(values):
@@ -80,7 +81,7 @@ def _by_elements(values: Sequence[Any]) -> Any:
     return flags[0] if len(flags) == 1 else tf1.reduce_all(tf.stack(flags))
 
 
-def _by_sums(values: Sequence[Any]) -> Any:
+def _by_sums(values: Sequence[Tensor]) -> Tensor:
     axes: Dict[int, Any] = {}
     sums: Dict[Any, List[Any]] = {}
     for value in _added_up(values):
@@ -90,7 +91,7 @@ def _by_sums(values: Sequence[Any]) -> Any:
     return branch(tf.logical_not(certain), lambda: _by_elements(values), only_tests=True)
 
 
-def _added_up(values: Sequence[Any]) -> List[Any]:
+def _added_up(values: Sequence[Tensor]) -> List[Tensor]:
     """Adds tensors of the same dtype, shape and device where one operation for all is faster.
 
     That is so for small tensors, and for all tensors in eager mode. Large tensors in a graph are
@@ -106,26 +107,26 @@ def _added_up(values: Sequence[Any]) -> List[Any]:
     return [_total(tensors) for tensors in alike.values()]
 
 
-def _shape_and_device(tensor: Any) -> Tuple[Any, str]:
+def _shape_and_device(tensor: Tensor) -> Tuple[Shape, str]:
     return tuple(tensor.shape.as_list()), tensor.device
 
 
-def _is_small(tensor: Any) -> bool:
+def _is_small(tensor: Tensor) -> bool:
     size = tensor.shape.num_elements()
     return size is not None and size <= _SMALL
 
 
-def _total(tensors: List[Any]) -> Any:
+def _total(tensors: List[Tensor]) -> Tensor:
     return tensors[0] if len(tensors) == 1 else tf.add_n(tensors)
 
 
-def is_finite(tensor: Any) -> Any:
+def is_finite(tensor: Tensor) -> Tensor:
     if tensor.dtype == tf.bfloat16:  # no kernel for it before TensorFlow 2.4
         tensor = tf.cast(tensor, tf.float32)
     return tf1.is_finite(tensor)
 
 
-def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
+def _axes(tensor: Tensor, by_rank: Dict[int, Any]) -> Any:
     """Returns all axes: one tensor for all gradients of the same rank, or None, which is slower."""
     rank = tensor.shape.rank
     if rank is not None and rank not in by_rank:
@@ -136,13 +137,13 @@ def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
 class BadGradients(NamedTuple):
     """Which variables have a gradient with an infinity or a NaN: int64 tensors of shape `[]`."""
 
-    first: Any  # the position of the first one, or the number of variables
-    last: Any  # that of the last one, or -1
-    count: Any
+    first: Tensor  # the position of the first one, or the number of variables
+    last: Tensor  # the position of the last one, or -1
+    count: Tensor
 
 
 @do_not_convert
-def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
+def bad_gradients(gradients: Sequence[Sequence[Gradient]]) -> BadGradients:
     """Finds the variables that have a gradient with an infinity or a NaN; each may have several."""
     flags = _bad_flags(gradients)
     number = len(gradients)
@@ -151,7 +152,7 @@ def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
     return BadGradients(first_true(flags, number), last, tf1.reduce_sum(tf.cast(flags, tf.int64)))
 
 
-def first_true(flags: Any, count: int) -> Any:
+def first_true(flags: Tensor, count: int) -> Tensor:
     """Returns the position of the first True in a bool tensor `[count]`, or `count`: int64 `[]`."""
     order = tf.constant(list(range(count)), tf.int64)
     end = tf.fill([count], tf.constant(count, tf.int64))
@@ -159,7 +160,7 @@ def first_true(flags: Any, count: int) -> Any:
 
 
 @do_not_convert
-def find_nonfinite(grads_and_vars: Any) -> Any:
+def find_nonfinite(grads_and_vars: GradsAndVars) -> Union[List[str], Tensor]:
     """Finds the variables whose gradient holds an infinity or a NaN.
 
     Every element of every gradient is tested, which takes longer than the finite check of an
@@ -191,7 +192,7 @@ def find_nonfinite(grads_and_vars: Any) -> Any:
         return tf.boolean_mask(tf.constant(names, tf.string, [len(names)]), flags)
 
 
-def _bad_flags(gradients: Sequence[Sequence[Any]]) -> Any:
+def _bad_flags(gradients: Sequence[Sequence[Gradient]]) -> Tensor:
     """Returns for each position whether one of its gradients is not finite: a bool tensor `[n]`."""
     groups = _tested_together(gradients)
     if not groups:
@@ -206,10 +207,10 @@ class _Group(NamedTuple):
     """Tensors that one operation tests, each with the position of its gradient."""
 
     positions: List[int]
-    tensors: List[Any]
+    tensors: List[Tensor]
 
 
-def _tested_together(gradients: Sequence[Sequence[Any]]) -> List[_Group]:
+def _tested_together(gradients: Sequence[Sequence[Gradient]]) -> List[_Group]:
     """Groups the float tensors: small ones by dtype and shape, each of the others for itself."""
     groups: Dict[Any, _Group] = {}
     for position, gradients_of_variable in enumerate(gradients):
@@ -225,7 +226,7 @@ def _tested_together(gradients: Sequence[Sequence[Any]]) -> List[_Group]:
     return list(groups.values())
 
 
-def _finite_flags(tensors: Sequence[Any]) -> Any:
+def _finite_flags(tensors: Sequence[Tensor]) -> Tensor:
     """Returns for each tensor of a group whether it is finite: a bool tensor `[n]`."""
     if len(tensors) == 1:
         return tf.reshape(tf1.reduce_all(is_finite(tensors[0])), [1])

@@ -7,14 +7,27 @@ would add values that are sums already. There, copies are summed, because a prog
 may read its gradients again: for their norm, or for a second optimizer.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.scaling import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
+from tf_lossscale._core.scaling import ScaledLossOptimizer, gradients_of, with_gradients
 from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
+from tf_lossscale._types import (
+    DType,
+    Gradient,
+    Operation,
+    Optimizer,
+    Pair,
+    Pairs,
+    PerReplica,
+    Strategy,
+    Tensor,
+    V1Optimizer,
+    Variable,
+)
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
@@ -24,24 +37,28 @@ class StepGradients(NamedTuple):
     """The gradients that a step tests, and those that it passes to the inner optimizer."""
 
     pairs: Pairs  # of gradients, or None, and variables, as values of all replicas
-    tested: Sequence[Sequence[Any]]  # for each gradient that is not None: tensors, `IndexedSlices`
-    already_summed_for: Sequence[Any] = ()  # the optimizers that must not sum the gradients again
+    tested: Sequence[
+        Sequence[Gradient]
+    ]  # for each gradient that is not None: tensors, `IndexedSlices`
+    already_summed_for: Sequence[
+        Optimizer
+    ] = ()  # the optimizers that must not sum the gradients again
     workers_may_differ: bool = False  # whether workers may test different values
     are_applied: bool = True  # whether each replica applies what is tested of it
 
     @do_not_convert
-    def all_finite(self) -> Any:
+    def all_finite(self) -> Tensor:
         """Returns a bool tensor of shape `[]`, equal on all workers: whether all are finite."""
         finite = all_finite([tensor for values in self.tested for tensor in values])
         return replicas.all_workers_agree(finite) if self.workers_may_differ else finite
 
     def apply_if(
         self,
-        condition: Any,
-        optimizer: Any,
-        apply: Callable[[Any, Sequence[Any]], Any],
+        condition: Tensor,
+        optimizer: Optimizer,
+        apply: Callable[[Strategy, Sequence[Pair]], Optional[Operation]],
         watched: Watch,
-    ) -> Any:
+    ) -> Tensor:
         """Applies the gradients on all replicas if `condition` is true, otherwise on none.
 
         Args:
@@ -54,7 +71,7 @@ class StepGradients(NamedTuple):
           An operation or tensor to run; None in eager mode.
         """
 
-        def step() -> Any:
+        def step() -> Operation:
             with already_summed(self.already_summed_for):
                 return apply(tf.distribute.get_strategy(), tuple(self.pairs))
 
@@ -72,14 +89,18 @@ class StepGradients(NamedTuple):
         applied = branch(condition, step, watched.skipped)
         return None if tf.executing_eagerly() else applied
 
-    def watched_by(self, wrapper: Any) -> Watch:
+    def watched_by(self, wrapper: Optimizer) -> Watch:
         variables = [variable for gradient, variable in self.pairs if gradient is not None]
         return watch_step(Step(wrapper, variables, self.tested, self.are_applied))
 
 
 def apply_in_replicas(
-    optimizer: Any, global_step: Any, name: Optional[str], strategy: Any, pairs: Sequence[Any]
-) -> Any:
+    optimizer: Optimizer,
+    global_step: Optional[Variable],
+    name: Optional[str],
+    strategy: Strategy,
+    pairs: Sequence[Pair],
+) -> Optional[Operation]:
     """Lets the inner optimizer apply gradients in all replicas, in a cross-replica context.
 
     Returns an operation; None in eager mode, where it has run already.
@@ -90,11 +111,15 @@ def apply_in_replicas(
 
 @do_not_convert
 def gradients_of_step(
-    strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs, are_tested: bool = True
+    strategy: Strategy,
+    wrapper: Optimizer,
+    optimizer: Optimizer,
+    pairs: Pairs,
+    are_tested: bool = True,
 ) -> StepGradients:
     """Sums the gradients of a step over all replicas, in a cross-replica context.
 
-    Unless `are_tested`, the optimizer sums them: something else tests those of each replica.
+    Unless `are_tested`, the optimizer sums them: something else tests each replica's gradients.
     """
     gradients = gradients_of(pairs)
     given = _local(strategy, gradients)
@@ -114,11 +139,11 @@ def gradients_of_step(
     return StepGradients(pairs, tested, chain_of(optimizer))
 
 
-def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
+def watch_fixed(wrapper: Optimizer, optimizer: Optimizer, pairs: Pairs) -> Watch:
     """Returns the watch over a step that is not tested, in a replica context."""
     variables = [variable for gradient, variable in pairs if gradient is not None]
 
-    def describe(strategy: Any, gradients: Any) -> Step:
+    def describe(strategy: Strategy, gradients: Sequence[PerReplica]) -> Step:
         sums = _local(strategy, replicas.summed_to_test(strategy, gradients))
         return Step(wrapper, variables, sums, leaves_sum_to_tensorflow(optimizer))
 
@@ -126,12 +151,12 @@ def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
 
 
 @do_not_convert
-def sums_for_replica(pairs: Pairs) -> List[Any]:
+def sums_for_replica(pairs: Pairs) -> List[Gradient]:
     """Returns the gradients of `pairs` summed over all replicas, in a replica context."""
     return list(replicas.merge(lambda strategy, pairs: gradients_of(_sum(strategy, pairs)), pairs))
 
 
-def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
+def leaves_sum_to_tensorflow(optimizer: Optimizer) -> bool:
     """Returns whether a step of `optimizer` begins with TensorFlow's own sum over the replicas.
 
     True for TensorFlow's own optimizers, and for our loss-scale optimizers around them. False for a
@@ -143,9 +168,11 @@ def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
     return all(_is_wrapper(link) or not has_own_sum(link, tf1.train.Optimizer) for link in chain)
 
 
-def chain_of(optimizer: Any) -> List[Any]:
+def chain_of(optimizer: Optimizer) -> List[V1Optimizer]:
     """Returns a v1 optimizer and all that it wraps, directly or not; nothing for other objects."""
-    found: Dict[int, Any] = {}  # by identity: a program's class may define when two are equal
+    found: Dict[
+        int, V1Optimizer
+    ] = {}  # by identity: a program's class may define when two are equal
     waiting = [optimizer]
     while waiting:
         candidate = waiting.pop()
@@ -155,7 +182,7 @@ def chain_of(optimizer: Any) -> List[Any]:
     return list(found.values())
 
 
-def _is_wrapper(optimizer: Any) -> bool:
+def _is_wrapper(optimizer: Optimizer) -> bool:
     if "apply_gradients" in vars(optimizer):
         return False
     defined_by = next(base for base in type(optimizer).__mro__ if "apply_gradients" in vars(base))
@@ -163,14 +190,14 @@ def _is_wrapper(optimizer: Any) -> bool:
     return is_our and issubclass(defined_by, ScaledLossOptimizer)
 
 
-def _sum(strategy: Any, pairs: Pairs) -> Pairs:
+def _sum(strategy: Strategy, pairs: Pairs) -> Pairs:
     """Returns the pairs with summed gradients, summed as the optimizers would sum them."""
-    alike: Dict[Any, List[int]] = {}
+    alike: Dict[DType, List[int]] = {}
     for index, (gradient, _) in enumerate(pairs):
         if gradient is not None:
             dtype = strategy.experimental_local_results(gradient)[0].dtype
             alike.setdefault(dtype, []).append(index)
-    sums: Dict[int, Any] = {}
+    sums: Dict[int, PerReplica] = {}
     if not has(Since.SUMMANDS_ARE_KEPT) and has_several_workers(strategy):
         pairs = with_gradients(pairs, map(replicas.copy_of, gradients_of(pairs)))
     for indices in alike.values():
@@ -184,5 +211,5 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
     return [(sums.get(index), variable) for index, (_, variable) in enumerate(pairs)]
 
 
-def _local(strategy: Any, values: Sequence[Any]) -> List[List[Any]]:
+def _local(strategy: Strategy, values: Sequence[Tensor]) -> List[List[Tensor]]:
     return [list(strategy.experimental_local_results(value)) for value in values]

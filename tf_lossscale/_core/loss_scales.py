@@ -1,7 +1,7 @@
 """The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
 
 import abc
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.minimum import (
@@ -13,6 +13,17 @@ from tf_lossscale._core.minimum import (
 from tf_lossscale._core.replicas import summed_to_test
 from tf_lossscale._core.same_class import SameClass, behaves_as, stands_for
 from tf_lossscale._core.state import HoldsState, dynamic_update, update_as_cond
+from tf_lossscale._types import (
+    Config,
+    DType,
+    Graph,
+    LossScaleArgument,
+    LossScaleObject,
+    Nest,
+    Operation,
+    Tensor,
+    Variable,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
@@ -53,14 +64,14 @@ class LossScale(HoldsState, metaclass=SameClass):
     """
 
     def __init__(self) -> None:
-        self._weights: Dict[Tuple[str, Any], Any] = {}
+        self._weights: Dict[Tuple[str, Optional[Graph]], Variable] = {}
 
     @abc.abstractmethod
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         """Returns the current scale: a float32 tensor of shape `[]`."""
 
     @abc.abstractmethod
-    def update(self, grads: Any) -> Tuple[Any, Any]:
+    def update(self, grads: Nest) -> Tuple[Optional[Operation], Tensor]:
         """Updates the scale after a step, in a cross-replica context.
 
         Args:
@@ -74,11 +85,11 @@ class LossScale(HoldsState, metaclass=SameClass):
         """
 
     @abc.abstractmethod
-    def get_config(self) -> Dict[str, Any]:
+    def get_config(self) -> Config:
         """Returns the arguments that `from_config` takes."""
 
     @classmethod
-    def from_config(cls, config: Dict[str, Any]) -> "LossScale":
+    def from_config(cls, config: Config) -> "LossScale":
         """Makes a loss scale from what `get_config` returned.
 
         Args:
@@ -86,13 +97,15 @@ class LossScale(HoldsState, metaclass=SameClass):
         """
         return cls(**config)
 
-    def _add_weight(self, name: str, initial_value: Any, dtype: Optional[Any] = None) -> Any:
+    def _add_weight(
+        self, name: str, initial_value: float, dtype: Optional[DType] = None
+    ) -> Variable:
         """Creates a state variable of shape `[]`: not trainable, saved as the child `name`.
 
         Args:
           name: its name, once for each loss scale and graph.
           initial_value: its first value, a number.
-          dtype: its dtype; that of `initial_value` if None.
+          dtype: its dtype; if None, the dtype of `initial_value`.
 
         Raises:
           RuntimeError: this loss scale has a variable of this name in the current graph.
@@ -139,12 +152,12 @@ class FixedLossScale(LossScale):
         self._loss_scale_value = float(loss_scale_value)
 
     @do_not_convert
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         """Returns the scale: a new float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self._loss_scale_value, dtype=tf.float32)
 
     @do_not_convert
-    def update(self, grads: Any) -> Tuple[Any, bool]:
+    def update(self, grads: Nest) -> Tuple[Optional[Operation], bool]:
         """Does nothing.
 
         Args:
@@ -158,7 +171,7 @@ class FixedLossScale(LossScale):
     def __repr__(self) -> str:
         return f"FixedLossScale({self._loss_scale_value})"
 
-    def get_config(self) -> Dict[str, Any]:
+    def get_config(self) -> Config:
         """Returns `{"loss_scale_value": ...}`."""
         return {"loss_scale_value": self._loss_scale_value}
 
@@ -241,12 +254,12 @@ class DynamicLossScale(LossScale):
         return minimum_of(self)
 
     @do_not_convert
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         """Returns the current scale: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self._current_loss_scale)
 
     @do_not_convert
-    def update(self, grads: Any) -> Tuple[Any, Any]:
+    def update(self, grads: Nest) -> Tuple[Optional[Operation], Tensor]:
         """Counts the step, and changes the scale if it is due.
 
         Under a strategy the gradients of all replicas are summed first, as the optimizer will sum
@@ -275,7 +288,7 @@ class DynamicLossScale(LossScale):
         finite = all_finite([value for total in sums for value in of_replicas(total)])
         return DynamicLossScale._update_after(self, finite), finite  # of any class with its state
 
-    def _update_after(self, finite: Any) -> Any:
+    def _update_after(self, finite: Tensor) -> Optional[Tensor]:
         """Counts a step; returns a tensor that is available afterwards, None in eager mode."""
         state = self._current_loss_scale, self._num_good_steps
         period, multiplier, minimum = self._increment_period, self._multiplier, minimum_of(self)
@@ -284,13 +297,13 @@ class DynamicLossScale(LossScale):
         )
 
     def __repr__(self) -> str:
-        shown = DynamicLossScale.get_config(self)  # not that of a subclass
+        shown = DynamicLossScale.get_config(self)  # not a subclass's method
         if tf.executing_eagerly():
             scale, steps = self._current_loss_scale.numpy(), self._num_good_steps.numpy()
             shown = {"current_loss_scale": scale, "num_good_steps": steps, **shown}
         return "DynamicLossScale({})".format(", ".join(f"{k}={v!s}" for k, v in shown.items()))
 
-    def get_config(self) -> Dict[str, Any]:
+    def get_config(self) -> Config:
         """Returns the arguments of the constructor: three, and `minimum_scale` if it is not 1."""
         return {
             "initial_loss_scale": self.initial_loss_scale,
@@ -305,8 +318,8 @@ for _cls in (LossScale, FixedLossScale, DynamicLossScale):
     stands_for(_cls, original(tf1.train.experimental, _cls.__name__))
 
 
-def is_fixed(loss_scale: Any) -> bool:
-    """Returns whether every step is applied: a `FixedLossScale`, ours or TensorFlow's.
+def is_fixed(loss_scale: LossScaleObject) -> bool:
+    """Returns whether every step is applied: a `FixedLossScale` of the shim or of TensorFlow.
 
     A subclass with its own `update` may skip steps, so it does not count.
     """
@@ -314,7 +327,7 @@ def is_fixed(loss_scale: Any) -> bool:
 
 
 def is_standard(
-    loss_scale: Any, ours: SameClass, methods: Sequence[str] = ("__call__", "update")
+    loss_scale: LossScaleObject, ours: SameClass, methods: Sequence[str] = ("__call__", "update")
 ) -> bool:
     """Returns whether a loss scale is of our class or TensorFlow's, and overrides no method of it.
 
@@ -328,7 +341,7 @@ def is_standard(
     )
 
 
-def as_loss_scale(identifier: Any) -> Any:
+def as_loss_scale(identifier: LossScaleArgument) -> Optional[LossScaleObject]:
     """Converts a number or `"dynamic"` to a loss scale; returns a loss scale and None unchanged."""
     if identifier is None or isinstance(identifier, LossScale):  # or the installed one
         return identifier

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, SupportsFloat
 
 MINIMUM = 1.0
 """That of TensorFlow's classes, except the class of Keras 3, which has none."""
@@ -14,11 +14,11 @@ SMALLEST = 2.0**-126
 def takes_minimum_scale(init: Callable[..., None]) -> Callable[..., None]:
     """Decorates a constructor, which also takes `minimum_scale`, by keyword.
 
-    The signature stays that of TensorFlow's class, which has no such argument.
+    The signature stays as in TensorFlow's class, which has no such argument.
     """
 
     @functools.wraps(init)
-    def with_minimum(self: Any, *args: Any, **kwargs: Any) -> None:
+    def with_minimum(self: Any, *args: object, **kwargs: Any) -> None:
         if "minimum_scale" in kwargs:
             self.__dict__["_minimum_scale"] = _checked(kwargs.pop("minimum_scale"))
         init(self, *args, **kwargs)
@@ -26,13 +26,13 @@ def takes_minimum_scale(init: Callable[..., None]) -> Callable[..., None]:
     return with_minimum
 
 
-def minimum_of(loss_scale: Any) -> float:
+def minimum_of(loss_scale: object) -> float:
     """Returns the minimum of a loss scale or manager, which may be TensorFlow's."""
     return float(getattr(loss_scale, "_minimum_scale", MINIMUM))
 
 
-def minimum_in_config(loss_scale: Any) -> Dict[str, float]:
-    """Returns what a configuration has besides that of TensorFlow's class: nothing as a rule."""
+def minimum_in_config(loss_scale: object) -> Dict[str, float]:
+    """Returns what a configuration has and TensorFlow's class does not: nothing as a rule."""
     minimum = minimum_of(loss_scale)
     return {} if minimum == MINIMUM else {"minimum_scale": minimum}
 
@@ -49,7 +49,7 @@ def refuse_minimum_above(initial_scale: float, minimum: float) -> None:
         )
 
 
-def _checked(minimum: Any) -> float:
+def _checked(minimum: SupportsFloat) -> float:
     number = float(minimum)
     if not SMALLEST <= number < math.inf:
         raise ValueError(

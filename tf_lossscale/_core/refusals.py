@@ -1,14 +1,16 @@
-"""Refuses the methods by which an optimizer around ours would step without the loss scale."""
+"""Refuses the methods by which an optimizer around our class would step without the loss scale."""
 
 import sys
+from types import FrameType
 from typing import Any, Callable, Optional, Sequence, Type
 
+from tf_lossscale._types import Class, Optimizer
 from tf_lossscale._versions.base import do_not_convert
 
 _MARK = "_refuses_updates"
 
 
-def is_refused(method: Any) -> bool:
+def is_refused(method: Callable[..., Any]) -> bool:
     """Returns whether a method of one of our classes only raises an error, and is not an API."""
     return _MARK in getattr(method, "__dict__", {})
 
@@ -24,7 +26,7 @@ def refuse_updates(
       prefix: what its message begins with.
     """
 
-    def decorate(cls: Any) -> Any:
+    def decorate(cls: Class) -> Class:
         for method in methods:
             setattr(cls, method, _refusing(method, error, prefix))
         return cls
@@ -34,7 +36,7 @@ def refuse_updates(
 
 def _refusing(method: str, error: Type[Exception], prefix: str) -> Any:
     @do_not_convert
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
+    def refuse(self: Any, *args: object, **kwargs: object) -> None:
         outer = _optimizer_around(self)
         reason = "would apply gradients that are not tested, and never update the loss scale"
         if outer is None:
@@ -54,9 +56,9 @@ def _refusing(method: str, error: Type[Exception], prefix: str) -> Any:
     return refuse
 
 
-def _optimizer_around(wrapper: Any) -> Optional[Any]:
+def _optimizer_around(wrapper: Optimizer) -> Optional[Optimizer]:
     """Returns the optimizer one of whose methods has called a method of `wrapper`, or None."""
-    frame: Any = sys._getframe(2)
+    frame: Optional[FrameType] = sys._getframe(2)
     while frame is not None:
         caller = frame.f_locals.get("self")
         if caller is not wrapper and callable(getattr(type(caller), "apply_gradients", None)):

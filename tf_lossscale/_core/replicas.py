@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable, List, Sequence
 
 from tf_lossscale._core.collectives import sum_over_workers
 from tf_lossscale._core.shards import has_several_workers, workers_are_checked
+from tf_lossscale._types import Gradients, Operation, PerReplica, Strategy, Tensor, Variable
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import map_replicas
@@ -20,14 +21,16 @@ def replica_count() -> int:
 
 
 @do_not_convert
-def merge(function: Callable[..., Any], *args: Any) -> Any:
+def merge(function: Callable[..., Any], *args: object) -> Any:
     """Calls `function(strategy, *args)` once for all replicas; directly if there is no strategy."""
     if not tf.distribute.has_strategy():
         return function(tf.distribute.get_strategy(), *args)
     return tf.distribute.get_replica_context().merge_call(function, args=args)
 
 
-def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence[Any]) -> List[Any]:
+def call_in_replicas(
+    strategy: Strategy, function: Callable[..., Any], args: Sequence[Any]
+) -> List[Operation]:
     """Calls a function in each replica of this process, in a cross-replica context.
 
     Each of `args` holds the values of all replicas. Without a strategy, the function is called
@@ -42,7 +45,7 @@ def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence
 
 
 @do_not_convert
-def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
+def summed_to_test(strategy: Strategy, gradients: Gradients) -> List[PerReplica]:
     """Returns the sums over all replicas of the gradients that are not None, in their order.
 
     The sums are only for the test, in a cross-replica context: `gradients` are not changed, and the
@@ -68,14 +71,14 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     return given
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: PerReplica) -> bool:
     return isinstance(value, (tf.Tensor, tf.IndexedSlices))
 
 
-def copy_of(value: Any) -> Any:
+def copy_of(value: PerReplica) -> PerReplica:
     """Returns a copy of a tensor, `IndexedSlices` or per-replica value in separate memory."""
 
-    def copy(tensor: Any) -> Any:
+    def copy(tensor: Tensor) -> Tensor:
         if isinstance(tensor, tf.IndexedSlices):
             values, indices = copy(tensor.values), tf.identity(tensor.indices)
             return tf.IndexedSlices(values, indices, dense_shape=tensor.dense_shape)
@@ -90,7 +93,7 @@ def copy_of(value: Any) -> Any:
 
 
 @do_not_convert
-def all_workers_agree(flag: Any) -> Any:
+def all_workers_agree(flag: Tensor) -> Tensor:
     """Returns a bool scalar: whether `flag` is True on every worker, in a cross-replica context."""
     strategy = tf.distribute.get_strategy()
     # Without a strategy, no devices are known.
@@ -108,7 +111,7 @@ def all_workers_agree(flag: Any) -> Any:
 
 
 @do_not_convert
-def all_replicas_agree(flag: Any) -> Any:
+def all_replicas_agree(flag: Tensor) -> Tensor:
     """Returns a bool scalar: whether `flag` is True on every replica, in a replica context."""
     if replica_count() == 1:
         return flag
@@ -117,7 +120,7 @@ def all_replicas_agree(flag: Any) -> Any:
     return tf.equal(context.all_reduce(tf.distribute.ReduceOp.SUM, bad), 0.0)
 
 
-def copy_first_replica(variables: Iterable[Any]) -> None:
+def copy_first_replica(variables: Iterable[Variable]) -> None:
     """Copies the values of the first replica of each mirrored variable to the others.
 
     TensorFlow restores a variable that is created in a replica context, as the slots are in the
@@ -131,7 +134,7 @@ def copy_first_replica(variables: Iterable[Any]) -> None:
             other.assign(first)
 
 
-def assign_first_replica(variable: Any, value: Any) -> None:
+def assign_first_replica(variable: Variable, value: Tensor) -> None:
     """Assigns to a variable; in a replica context, only in the first replica.
 
     There, an assignment waits for all replicas, of which only the first creates variables.

@@ -1,16 +1,29 @@
 """Scaling of losses and gradients, and the base class of loss-scale optimizers around a v1 one."""
 
 import functools
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.steps import report_loss, report_unscaled
+from tf_lossscale._types import (
+    DType,
+    Gradient,
+    GradsAndVars,
+    Loss,
+    Optimizer,
+    Pairs,
+    ReadScale,
+    Tape,
+    Tensor,
+    Variable,
+    VarList,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable, called_from_checkpoint
 
 
 @do_not_convert
-def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
+def scale_loss(loss: Loss, loss_scale: ReadScale) -> Loss:
     """Returns the loss times the scale, in the dtype of the loss; for a callable, a callable.
 
     `loss_scale` returns the scale. It is called when the loss is multiplied, so that a loss
@@ -23,21 +36,25 @@ def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
 
 
 @do_not_convert
-def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
+def unscale_gradients(
+    gradients: List[Optional[Gradient]], loss_scale: Tensor
+) -> List[Optional[Gradient]]:
     """Multiplies every gradient by `1 / loss_scale`, and empties the list.
 
     The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
-    originals do, except for that of Keras 3.
+    original classes do, except for the class of Keras 3.
     """
     # Plain numbers are divided in Python, where 1 / 8 is a float.
     return multiply_gradients(gradients, tf.convert_to_tensor(1 / loss_scale))
 
 
 @do_not_convert
-def multiply_gradients(gradients: List[Any], factor: Any) -> List[Any]:
+def multiply_gradients(
+    gradients: List[Optional[Gradient]], factor: Tensor
+) -> List[Optional[Gradient]]:
     """Multiplies every gradient by a tensor, in the dtype of the gradient, and empties the list."""
 
-    def multiplied(gradient: Any, cast: Callable[[Any], Any]) -> Any:
+    def multiplied(gradient: Gradient, cast: Callable[[DType], Tensor]) -> Gradient:
         own_factor = cast(gradient.dtype.base_dtype)
         if not isinstance(gradient, tf.Tensor):
             return gradient * own_factor  # variables, ragged and symbolic tensors
@@ -48,7 +65,9 @@ def multiply_gradients(gradients: List[Any], factor: Any) -> List[Any]:
 
 
 @do_not_convert
-def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
+def divide_gradients(
+    gradients: List[Optional[Gradient]], loss_scale: Tensor
+) -> List[Optional[Gradient]]:
     """Divides every gradient by `loss_scale`, as Keras 3 does, and empties the list.
 
     The quotients of integers and of 16-bit gradients are float32. float16 cannot hold every scale;
@@ -56,7 +75,7 @@ def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     by the reciprocal first, so that in float16 a small gradient would become 0.
     """
 
-    def divided(gradient: Any, cast: Callable[[Any], Any]) -> Any:
+    def divided(gradient: Gradient, cast: Callable[[DType], Tensor]) -> Gradient:
         dtype = gradient.dtype.base_dtype
         if dtype in (tf.float16, tf.bfloat16, tf.bool) or dtype.is_integer:
             gradient, dtype = tf.cast(gradient, tf.float32), tf.float32
@@ -67,7 +86,11 @@ def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     return _change_each(gradients, divided, tf.convert_to_tensor(loss_scale))
 
 
-def _change_each(gradients: List[Any], change: Callable[..., Any], factor: Any) -> List[Any]:
+def _change_each(
+    gradients: List[Optional[Gradient]],
+    change: Callable[[Gradient, Callable[[DType], Tensor]], Gradient],
+    factor: Tensor,
+) -> List[Optional[Gradient]]:
     """Returns `change(gradient, cast)` of each, and empties the list. `cast(dtype)` is the factor.
 
     None stays None and `IndexedSlices` stay sparse; a number without a dtype gets the factor's. In
@@ -76,7 +99,7 @@ def _change_each(gradients: List[Any], change: Callable[..., Any], factor: Any) 
     """
     cast = functools.lru_cache(maxsize=None)(functools.partial(tf.cast, factor))
 
-    def changed(gradient: Any) -> Any:
+    def changed(gradient: Gradient) -> Optional[Gradient]:
         if gradient is None:
             return None
         if isinstance(gradient, tf.IndexedSlices):
@@ -91,14 +114,11 @@ def _change_each(gradients: List[Any], change: Callable[..., Any], factor: Any) 
     return [changed(gradients.pop()) for _ in range(len(gradients))]
 
 
-def tape_for(loss: Any, tape: Optional[Any]) -> Any:
+def tape_for(loss: Loss, tape: Optional[Tape]) -> Tape:
     """Returns the tape that records how a loss is scaled: `tape`, or a new one for a callable."""
     if not callable(loss) and tape is None:
         raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
     return tf.GradientTape() if tape is None else tape
-
-
-Pairs = List[Tuple[Any, Any]]
 
 
 @methods_shown_as("LossScaleOptimizer")
@@ -110,7 +130,7 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
     contrib optimizer may not call it, because the original never initialized its base class.
     """
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Optimizer) -> None:
         try:
             name = str(inner.get_name())
         except AttributeError:  # wrappers that never called `Optimizer.__init__` have no name
@@ -121,7 +141,7 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         if isinstance(inner, Trackable):
             self._track_trackable(inner, "base_optimizer")
 
-    def _loss_to_scale(self, loss: Any) -> Any:
+    def _loss_to_scale(self, loss: Loss) -> Loss:
         """Returns the loss to scale; raises an error if the class does not accept it."""
         return loss
 
@@ -129,7 +149,7 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         """Returns the name of the inner optimizer."""
         return self._inner().get_name()
 
-    def get_slot(self, var: Any, name: str) -> Any:
+    def get_slot(self, var: Variable, name: str) -> Optional[Variable]:
         """Returns a slot of the inner optimizer.
 
         Args:
@@ -147,20 +167,20 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
             return []  # they are saved with the inner optimizer, as in the originals' files
         return self._inner().get_slot_names()
 
-    def variables(self) -> List[Any]:
+    def variables(self) -> List[Variable]:
         """Returns the variables of the inner optimizer."""
         return self._inner().variables()
 
     @do_not_convert
     def compute_gradients(
         self,
-        loss: Any,
-        var_list: Optional[Any] = None,
+        loss: Loss,
+        var_list: Optional[VarList] = None,
         gate_gradients: int = tf1.train.Optimizer.GATE_OP,
-        aggregation_method: Optional[Any] = None,
+        aggregation_method: Optional[int] = None,
         colocate_gradients_with_ops: bool = False,
-        grad_loss: Optional[Any] = None,
-    ) -> List[Tuple[Any, Any]]:
+        grad_loss: Optional[Tensor] = None,
+    ) -> Pairs:
         """Computes the gradients of `loss`, through a loss that is scaled up.
 
         Args:
@@ -192,10 +212,10 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         report_unscaled(self, gradients, variables)
         return pairs
 
-    def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
+    def _gradients_of_scaled(self, loss: Loss, options: Dict[str, Any]) -> Pairs:
         """Computes the gradients with a scaled loss, and unscales them.
 
-        The `options` are those of `compute_gradients` of the inner optimizer.
+        The `options` are passed to `compute_gradients` of the inner optimizer.
         """
         # Read once, so that loss and gradients use the same value even if it changes with each
         # reading; and outside the loss, where a tape would watch its variables.
@@ -208,18 +228,20 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         return list(zip(unscale_gradients(gradients, loss_scale), variables))
 
 
-def gradients_of(pairs: Pairs) -> List[Any]:
+def gradients_of(pairs: Pairs) -> List[Gradient]:
     return [gradient for gradient, _ in pairs if gradient is not None]
 
 
-def with_gradients(pairs: Pairs, gradients: Iterable[Any]) -> Pairs:
+def with_gradients(pairs: Pairs, gradients: Iterable[Gradient]) -> Pairs:
     """Returns the pairs with other gradients in place of those that are not None."""
     remaining = iter(gradients)
     return [(None if old is None else next(remaining), variable) for old, variable in pairs]
 
 
 def as_pairs(
-    grads_and_vars: Any, who: str, names_of: Optional[Callable[[List[Any]], Any]] = None
+    grads_and_vars: GradsAndVars,
+    who: str,
+    names_of: Optional[Callable[[List[Variable]], object]] = None,
 ) -> Pairs:
     """Returns the pairs as a list; a ValueError if there are none, or no pair has a gradient."""
     pairs = list(grads_and_vars)

@@ -10,7 +10,8 @@ instance key, one for each sum. All members must arrive at the same keys without
   summed, once it is known that the workers sum the same.
 
 TensorFlow 1.15 looks up instances in the whole process by their key alone, so no two groups and no
-two graphs may share a key. TensorFlow's own keys are small numbers; ours start far above them.
+two graphs may share a key. TensorFlow's own keys are small numbers; the shim's keys start far above
+them.
 """
 
 import itertools
@@ -20,8 +21,9 @@ import threading
 import weakref
 import zlib
 from types import FrameType
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
+from tf_lossscale._types import Loop, Strategy, Tensor
 from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import current_loop, outermost_graph
@@ -31,9 +33,11 @@ class Shards(NamedTuple):
     """The shards that share the current step."""
 
     number: int
-    groups: Any  # lists of the shards summed together; on a TPU unchecked, as the user gave them
+    groups: Sequence[
+        Sequence[int]
+    ]  # lists of the shards summed together; on a TPU unchecked, as the user gave them
     tpu: bool = False  # whether the TPU's own operation sums them
-    strategy: Any = None  # whose replicas are the shards, or None
+    strategy: Any = None  # the `Strategy` whose replicas are the shards; None without one
     replica: int = 0  # the index of this one; 0 on a TPU, where one graph is built for all shards
 
     @property
@@ -51,12 +55,12 @@ class Shards(NamedTuple):
         return next(number for number, group in enumerate(self.groups) if self.replica in group)
 
     @property
-    def loop(self) -> Any:
+    def loop(self) -> Optional[Loop]:
         """The loop that is being built, which the replicas of this process must share, or None."""
         return current_loop() if len(self.devices) > 1 else None
 
 
-def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
+def current_shards(who: str, group_assignment: Optional[Sequence[Sequence[int]]] = None) -> Shards:
     """Returns the shards of the current step; one, with a warning, if their number is not set."""
     number = replicas.tpu_shards()
     if number is None and tf.distribute.has_strategy():
@@ -84,7 +88,7 @@ def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
     return Shards(number, group_assignment or [list(range(number))], tpu=True)
 
 
-def groups_of(group_assignment: Optional[Any], count: int) -> List[List[int]]:
+def groups_of(group_assignment: Optional[Sequence[Sequence[int]]], count: int) -> List[List[int]]:
     """Returns the groups of shards over which gradients are summed; one of all for None or []."""
     if not group_assignment:
         return [list(range(count))]
@@ -111,18 +115,18 @@ def groups_of(group_assignment: Optional[Any], count: int) -> List[List[int]]:
     return [list(group) for group in group_assignment]
 
 
-def has_several_workers(strategy: Any) -> bool:
+def has_several_workers(strategy: Strategy) -> bool:
     """Returns whether some replicas run in other processes."""
     return len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
 
 
-def workers_are_checked(strategy: Any) -> bool:
+def workers_are_checked(strategy: Strategy) -> bool:
     """Returns whether steps begin with a check: with several workers, outside Sessions."""
     return has_several_workers(strategy) and outermost_graph() is None
 
 
-# Packages whose frames lie between the user's line and ours, and modules that call functions that
-# are passed to them, because the threads of replicas begin there.
+# Packages whose frames lie between the user's line and our line, and modules that call functions
+# that are passed to them, because the threads of replicas begin there.
 _LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})
 _LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading"}
 
@@ -155,8 +159,10 @@ def this_call(what: str) -> Call:
 class Step(NamedTuple):
     """What all workers must have in common."""
 
-    row: Any  # float32 of shape `[3]`: the line, numbers for the rest of the call, and the shapes
-    text: Any  # string of shape `[]`: the same for the error
+    row: (
+        Tensor  # float32 of shape `[3]`: the line, numbers for the rest of the call, and the shapes
+    )
+    text: Tensor  # string of shape `[]`: the same for the error
 
 
 EXACT = 1 << 24  # float32 holds whole numbers exactly up to here
@@ -167,7 +173,7 @@ _SHOWN = 8
 
 
 @do_not_convert
-def step_of(call: Call, groups: Any, values: Sequence[Any]) -> Step:
+def step_of(call: Call, groups: Sequence[Sequence[int]], values: Sequence[Tensor]) -> Step:
     dtypes = [value.dtype.base_dtype.name for value in values]
     number = zlib.crc32(f"{call.what} {call.place} {groups} {dtypes}".encode()) % EXACT
     numbers = [call.line, number, number_of_shapes(values) % EXACT]
@@ -177,7 +183,7 @@ def step_of(call: Call, groups: Any, values: Sequence[Any]) -> Step:
     return Step(row, tf.constant(f"{call.what} at {call.site}, with {', '.join(shown)}{more}"))
 
 
-def number_of_shapes(values: Sequence[Any]) -> Any:
+def number_of_shapes(values: Sequence[Tensor]) -> Union[int, Tensor]:
     """Returns a number, or an int64 scalar, that represents the shapes of `values`."""
     number: Any = 0
     for value in values:
@@ -185,7 +191,7 @@ def number_of_shapes(values: Sequence[Any]) -> Any:
     return number
 
 
-def _number_of_shape(value: Any) -> Any:
+def _number_of_shape(value: Tensor) -> Union[int, Tensor]:
     if value.shape.is_fully_defined():
         dims = value.shape.as_list()
         terms = [(dim + 1) * weight % MODULUS for dim, weight in zip(dims, _WEIGHTS)]
@@ -216,7 +222,7 @@ _numbers = itertools.count(_BASE)
 _lock = threading.Lock()
 
 
-def next_keys(shards: Shards, loop: Any, count: Optional[int] = None) -> List[int]:
+def next_keys(shards: Shards, loop: Optional[Loop], count: Optional[int] = None) -> List[int]:
     """Returns the keys of the next sum that this replica builds in the current graph.
 
     There are `count`; by default, each group gets its own key, and the check between workers the

@@ -3,6 +3,8 @@
 import inspect
 from typing import Any, Callable
 
+from tf_lossscale._types import Class
+
 
 def methods_shown_as(name: str) -> Callable[[Any], Any]:
     """Returns a class decorator that lets errors name the methods after the public class `name`.
@@ -11,7 +13,7 @@ def methods_shown_as(name: str) -> Callable[[Any], Any]:
     `LossScaleOptimizer.apply_gradients() missing 1 required positional argument`.
     """
 
-    def decorate(cls: Any) -> Any:
+    def decorate(cls: Class) -> Class:
         for method, value in vars(cls).items():
             function = value.fget if isinstance(value, property) else value
             function = getattr(function, "__func__", function)  # of a class method

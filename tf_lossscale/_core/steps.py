@@ -7,11 +7,24 @@ this module. Without a watcher, a step gets no operation and no call.
 import contextlib
 import functools
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from tf_lossscale._core.conditional import gate
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.unscaled import UnscaledGradients
+from tf_lossscale._types import (
+    Gradient,
+    Gradients,
+    Graph,
+    Loss,
+    Operation,
+    Optimizer,
+    PerReplica,
+    Strategy,
+    Tensor,
+    ToOperation,
+    Variables,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
@@ -21,21 +34,23 @@ from tf_lossscale._versions.watching import RawVariable, unnoticed
 class Step(NamedTuple):
     """A step that is about to be built or, in eager mode, made: of all replicas together."""
 
-    optimizer: Any
-    variables: Sequence[Any]  # those that have a gradient
+    optimizer: Optimizer
+    variables: Variables  # those that have a gradient
     # For each of them the unscaled gradients, tensors and `IndexedSlices`: one for each replica of
     # this process.
-    tested: Sequence[Sequence[Any]]
+    tested: Sequence[Sequence[Gradient]]
     # Whether each replica applies what is tested of it, if all replicas apply equal gradients.
     # Otherwise, the inner optimizer sums the gradients of the replicas in its own way.
     are_applied: bool
     summed_by_caller: bool = False  # whether the gradients were summed over the replicas before
     is_unconditional: bool = False  # whether it is applied in any case: the loss scale is fixed
-    are_scaled: bool = False  # whether the gradients are of the scaled loss; not in a step of ours
+    are_scaled: bool = (
+        False  # whether the gradients are of the scaled loss; not in a step of our classes
+    )
     # For each variable the gradients where they were unscaled, before the program has changed them,
     # for each replica; None if that is not certain. Those that it has not changed are the same
     # objects as in `tested`.
-    unscaled: Optional[Sequence[Sequence[Any]]] = None
+    unscaled: Optional[Sequence[Sequence[Gradient]]] = None
     # Whether the step itself has unscaled them, so that the program may have changed them before.
     unscales: bool = False
 
@@ -43,11 +58,11 @@ class Step(NamedTuple):
 class WatchedStep:
     """What a watcher adds to one step."""
 
-    before: Sequence[Any] = ()  # the tensors that the step waits for, in a graph
+    before: Sequence[Tensor] = ()  # the tensors that the step waits for, in a graph
     # What runs in a skipped step, if anything does. It returns an operation, None in eager mode.
-    skipped: Optional[Callable[[], Any]] = None
+    skipped: Optional[ToOperation] = None
 
-    def finished(self, operation: Any, applied: Any) -> Any:
+    def finished(self, operation: Optional[Operation], applied: Tensor) -> Optional[Operation]:
         """Runs after every step that did not fail: after `operation`, None in eager mode.
 
         `applied` is whether the step was applied, a bool tensor of shape `[]` or a bool. Returns an
@@ -61,7 +76,7 @@ class WatchedStep:
 class Watcher:
     """Watches losses and steps. It must not refer to an optimizer that it watches."""
 
-    def loss(self, optimizer: Any, loss: Any) -> None:
+    def loss(self, optimizer: Optimizer, loss: Loss) -> None:
         """Is called with each unscaled loss, a tensor or number, before it is scaled."""
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
@@ -75,7 +90,7 @@ class Watch:
         self._steps = steps
 
     @property
-    def skipped(self) -> Optional[Callable[[], Any]]:
+    def skipped(self) -> Optional[ToOperation]:
         """What a skipped step runs; only the watcher of the one optimizer adds something to it."""
         return next((step.skipped for step in self._steps if step.skipped is not None), None)
 
@@ -90,7 +105,7 @@ class Watch:
                 step.failed()
             raise
 
-    def finished(self, operation: Any, applied: Any) -> List[Any]:
+    def finished(self, operation: Optional[Operation], applied: Tensor) -> List[Operation]:
         """Returns the operations to run with the step, none in eager mode."""
         done = [step.finished(operation, applied) for step in self._steps]
         return [result for result in done if result is not None]
@@ -103,12 +118,12 @@ _unscaled: "weakref.WeakKeyDictionary[Any, UnscaledGradients]" = weakref.WeakKey
 _unwatched: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
 
 
-def watch(optimizer: Any, watcher: Watcher) -> None:
+def watch(optimizer: Optimizer, watcher: Watcher) -> None:
     """Sets the watcher of the steps of one optimizer that are built from now on."""
     _of_one[optimizer] = watcher
 
 
-def watcher_of(optimizer: Any) -> Optional[Watcher]:
+def watcher_of(optimizer: Optimizer) -> Optional[Watcher]:
     return _of_one.get(optimizer) if _of_one else None
 
 
@@ -118,22 +133,22 @@ def watch_all(watcher: Watcher) -> Callable[[], None]:
     return functools.partial(_of_all.remove, watcher)
 
 
-def is_watched(optimizer: Any) -> bool:
+def is_watched(optimizer: Optimizer) -> bool:
     return bool(_of_all) or watcher_of(optimizer) is not None
 
 
-def _watchers(optimizer: Any) -> List[Watcher]:
+def _watchers(optimizer: Optimizer) -> List[Watcher]:
     own = watcher_of(optimizer)
     return [*_of_all] if own is None else [*_of_all, own]
 
 
-def built_unwatched() -> Dict[Any, str]:
+def built_unwatched() -> Dict[Union[Graph, Optimizer], str]:
     """Returns names of classes with steps built before `watch_all`, by graph or by optimizer."""
     return dict(_unwatched)
 
 
 @do_not_convert
-def report_loss(optimizer: Any, loss: Any) -> Any:
+def report_loss(optimizer: Optimizer, loss: Loss) -> Loss:
     """Reports a loss that is going to be scaled; returns the loss to scale in its place."""
     watchers = _watchers(optimizer)
     if not watchers:
@@ -141,7 +156,7 @@ def report_loss(optimizer: Any, loss: Any) -> Any:
     if callable(loss):
 
         @do_not_convert
-        def reported() -> Any:
+        def reported() -> Tensor:
             return report_loss(optimizer, loss())
 
         return reported
@@ -152,9 +167,9 @@ def report_loss(optimizer: Any, loss: Any) -> Any:
 
 @do_not_convert
 def report_unscaled(
-    optimizer: Any,
-    gradients: Sequence[Any],
-    variables: Optional[Sequence[Any]] = None,
+    optimizer: Optimizer,
+    gradients: Gradients,
+    variables: Optional[Variables] = None,
     in_step: bool = False,
 ) -> None:
     """Reports gradients that were just unscaled, None among them, and their variables if known.
@@ -189,7 +204,9 @@ def watch_step(step: Step) -> Watch:
 
 @do_not_convert
 def watch_unconditional(
-    optimizer: Any, gradients: Sequence[Any], describe: Callable[[Any, Sequence[Any]], Step]
+    optimizer: Optimizer,
+    gradients: Gradients,
+    describe: Callable[[Strategy, Sequence[PerReplica]], Step],
 ) -> Watch:
     """Begins a step that is applied in any case; `describe` gets the gradients of all replicas."""
     if not _of_all:
@@ -198,7 +215,7 @@ def watch_unconditional(
     if tf.distribute.has_strategy() and not supports_merge_call():
         return Watch()
 
-    def begin(strategy: Any, gradients: Any) -> Watch:
+    def begin(strategy: Strategy, gradients: Sequence[PerReplica]) -> Watch:
         with unnoticed("tf_lossscale_watch/"):
             step = describe(strategy, gradients)
         return watch_step(step._replace(is_unconditional=True))
@@ -206,7 +223,7 @@ def watch_unconditional(
     return merge(begin, list(gradients))
 
 
-def initialized(*variables: RawVariable) -> List[Any]:
+def initialized(*variables: RawVariable) -> List[Tensor]:
     """Returns what the operations of a step that use a watcher's variables depend on.
 
     In a Session, that is the operation that initializes them before the first step: nothing else
@@ -217,12 +234,12 @@ def initialized(*variables: RawVariable) -> List[Any]:
     if variables[0].eager:
         return []
 
-    def initialize() -> Any:
+    def initialize() -> Operation:
         return tf.group(*[variable.initialize() for variable in variables])
 
     return [gate(variables[0].is_initialized(), initialize)]
 
 
-def _note_unwatched(optimizer: Any) -> None:
+def _note_unwatched(optimizer: Optimizer) -> None:
     if not tf.executing_eagerly():
         _unwatched[outermost_graph() or optimizer] = type(optimizer).__name__

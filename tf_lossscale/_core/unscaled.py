@@ -7,9 +7,10 @@ google-research/bert#915). `UnscaledGradients` remembers them from one to the ot
 
 import threading
 import weakref
-from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence, Set
+from typing import Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence, Set
 
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._types import Gradient, Gradients, Operation, Variable, Variables
 from tf_lossscale._versions.base import tf, tf1
 
 _NOTES = "_tf_lossscale_unscaled"
@@ -21,8 +22,12 @@ _MOST = 64
 class _Call(NamedTuple):
     """What one call has unscaled: gradients, None among them, and their variables if known."""
 
-    gradients: Sequence[Any]
-    variables: Optional[Sequence[Any]]
+    gradients: Gradients
+    variables: Optional[Variables]
+
+
+_Notes = Dict[Optional[threading.Thread], List[_Call]]
+"""What was unscaled, by the thread of a replica; by None in a graph of one replica."""
 
 
 class UnscaledGradients:
@@ -31,9 +36,9 @@ class UnscaledGradients:
     in_step = False  # whether they were last unscaled by the step itself
 
     def __init__(self) -> None:
-        self._eager: Dict[Any, List[_Call]] = {}
+        self._eager: _Notes = {}
 
-    def note(self, gradients: Sequence[Any], variables: Optional[Sequence[Any]]) -> None:
+    def note(self, gradients: Gradients, variables: Optional[Variables]) -> None:
         """Remembers gradients that were just unscaled."""
         calls = self._here().setdefault(thread_of_step(), [])
         calls.append(_Call(list(gradients), None if variables is None else list(variables)))
@@ -41,7 +46,9 @@ class UnscaledGradients:
             # In eager mode they take memory. Gradients are accumulated, and these are a part.
             calls[:] = [_Call([], None)]
 
-    def take(self, variables: Sequence[Any], tested: Sequence[Any]) -> Optional[List[List[Any]]]:
+    def take(
+        self, variables: Variables, tested: Sequence[Sequence[Gradient]]
+    ) -> Optional[List[List[Gradient]]]:
         """Returns what was unscaled for a step with these variables and tested gradients.
 
         For each variable, one gradient for each replica, or for each batch whose gradients are
@@ -59,24 +66,24 @@ class UnscaledGradients:
         ]
         return found if _are_computed(found, tested) else None
 
-    def _here(self) -> Dict[Any, List[_Call]]:
+    def _here(self) -> _Notes:
         if tf.executing_eagerly():
             return self._eager
         graph = tf1.get_default_graph()
-        notes: Optional[MutableMapping[Any, Dict[Any, List[_Call]]]] = getattr(graph, _NOTES, None)
+        notes: Optional[MutableMapping[UnscaledGradients, _Notes]] = getattr(graph, _NOTES, None)
         if notes is None:
             notes = weakref.WeakKeyDictionary()
             setattr(graph, _NOTES, notes)
         return notes.setdefault(self, {})
 
 
-def thread_of_step() -> Any:
+def thread_of_step() -> Optional[threading.Thread]:
     """Returns the thread that a loss or gradient belongs to; None stands for all of a graph."""
     several = tf.executing_eagerly() or replica_count() > 1
     return threading.current_thread() if several else None
 
 
-def _matched(calls: Sequence[_Call], variables: Sequence[Any]) -> Optional[List[List[Any]]]:
+def _matched(calls: Sequence[_Call], variables: Variables) -> Optional[List[List[Gradient]]]:
     """Returns for each variable the gradients that calls have unscaled for it; None if unknown."""
     wholes = [_by_variable(call, variables) for call in calls]
     if len(calls) > 1 and None in wholes:  # each call unscaled a part of the gradients
@@ -88,7 +95,7 @@ def _matched(calls: Sequence[_Call], variables: Sequence[Any]) -> Optional[List[
     return [list(gradients) for gradients in zip(*known)]
 
 
-def _by_variable(call: _Call, variables: Sequence[Any]) -> Optional[List[Any]]:
+def _by_variable(call: _Call, variables: Variables) -> Optional[List[Gradient]]:
     if call.variables is None or len(call.variables) != len(call.gradients):
         return _by_position(call.gradients, variables)
     places = {id(variable): gradient for variable, gradient in zip(call.variables, call.gradients)}
@@ -98,7 +105,7 @@ def _by_variable(call: _Call, variables: Sequence[Any]) -> Optional[List[Any]]:
     return found
 
 
-def _by_position(gradients: Sequence[Any], variables: Sequence[Any]) -> Optional[List[Any]]:
+def _by_position(gradients: Gradients, variables: Variables) -> Optional[List[Gradient]]:
     known = [gradient for gradient in gradients if gradient is not None]
     if len(known) != len(variables):
         return None
@@ -106,14 +113,16 @@ def _by_position(gradients: Sequence[Any], variables: Sequence[Any]) -> Optional
     return known if all(_fits(gradient, variable) for gradient, variable in pairs) else None
 
 
-def _fits(gradient: Any, variable: Any) -> bool:
+def _fits(gradient: Gradient, variable: Variable) -> bool:
     if isinstance(gradient, tf.IndexedSlices):
         return True
     shapes = [tf.TensorShape(getattr(value, "shape", None)) for value in (gradient, variable)]
     return bool(shapes[0].is_compatible_with(shapes[1]))
 
 
-def _are_computed(found: Sequence[Sequence[Any]], tested: Sequence[Sequence[Any]]) -> bool:
+def _are_computed(
+    found: Sequence[Sequence[Gradient]], tested: Sequence[Sequence[Gradient]]
+) -> bool:
     """Returns whether a step computes these gradients anyway, even if nobody watches it.
 
     In the graph of a Session, a step that applies accumulated gradients does not.
@@ -124,7 +133,7 @@ def _are_computed(found: Sequence[Sequence[Any]], tested: Sequence[Sequence[Any]
     return needed.issuperset(operations_of(gradient for row in found for gradient in row))
 
 
-def operations_of(gradients: Iterable[Any]) -> List[Any]:
+def operations_of(gradients: Iterable[Gradient]) -> List[Operation]:
     """Returns the operations that compute tensors and `IndexedSlices` in a graph."""
     found = []
     for gradient in gradients:
@@ -137,11 +146,11 @@ def operations_of(gradients: Iterable[Any]) -> List[Any]:
 class Source(NamedTuple):
     """A gradient before numbers multiplied or divided it, and how many did."""
 
-    gradient: Any
+    gradient: Gradient
     factors: int
 
 
-def source_of(gradient: Any) -> Source:
+def source_of(gradient: Gradient) -> Source:
     """Returns what a gradient was in a graph before numbers multiplied or divided it.
 
     `tf.clip_by_global_norm` multiplies all gradients by NaN if the norm is not finite. Where the
@@ -168,9 +177,9 @@ def source_of(gradient: Any) -> Source:
     return Source(gradient, factors)
 
 
-def ancestors(operations: Iterable[Any]) -> Set[Any]:
+def ancestors(operations: Iterable[Operation]) -> Set[Operation]:
     """Returns operations and all that they depend on."""
-    found: Set[Any] = set()
+    found: Set[Operation] = set()
     waiting = list(operations)
     while waiting:
         operation = waiting.pop()
