@@ -9,12 +9,24 @@ from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.scaling import (
-    Pairs,
     ScaledLossOptimizer,
     as_pairs,
     require_replica_context,
     scale_loss,
     unscale_gradients,
+)
+from tf_lossscale._types import (
+    Class,
+    GradsAndVars,
+    Loss,
+    Operation,
+    Optimizer,
+    Pairs,
+    ScaleManager,
+    Strategy,
+    Tensor,
+    V1Optimizer,
+    Variable,
 )
 from tf_lossscale._v1.managers import LossScaleManager, WhenContribIsLoaded
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -63,7 +75,7 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
       TypeError: `opt` is not such an optimizer.
     """
 
-    def __init__(self, opt: Any, loss_scale_manager: Any) -> None:
+    def __init__(self, opt: Optimizer, loss_scale_manager: ScaleManager) -> None:
         methods = ("compute_gradients", "apply_gradients")
         works_alike = all(callable(getattr(opt, method, None)) for method in methods)
         if not isinstance(opt, tf1.train.Optimizer) and (is_keras_object(opt) or not works_alike):
@@ -78,10 +90,10 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         if isinstance(loss_scale_manager, Trackable):
             self._track_trackable(loss_scale_manager, "loss_scale_manager")
 
-    def _inner(self) -> Any:
+    def _inner(self) -> V1Optimizer:
         return self._opt
 
-    def variables(self) -> List[Any]:
+    def variables(self) -> List[Variable]:
         """Returns the variables of the inner optimizer, then those of the manager.
 
         Keras initializes these in graph mode.
@@ -90,23 +102,23 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         known = {id(variable) for variable in inner}
         return inner + list(_variables_in(self._loss_scale_manager, known))
 
-    def _current_loss_scale(self) -> Any:
+    def _current_loss_scale(self) -> Tensor:
         return self._loss_scale_manager.get_loss_scale()
 
-    def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
+    def _gradients_of_scaled(self, loss: Loss, options: Dict[str, Any]) -> Pairs:
         if not is_overridden(self, _DEFAULTS):
             return super()._gradients_of_scaled(loss, options)
         loss_scale = self._current_loss_scale()
         scaled = scale_loss(loss, lambda: loss_scale)
         return self._down_scale(self._opt.compute_gradients(scaled, **options), loss_scale)
 
-    def _down_scale(self, grads_vars: Any, loss_scale: Any) -> Pairs:
+    def _down_scale(self, grads_vars: GradsAndVars, loss_scale: Tensor) -> Pairs:
         """Divides the gradients by the loss scale; a subclass may override it."""
         gradients = [gradient for gradient, _ in grads_vars]
         variables = [variable for _, variable in grads_vars]
         return list(zip(unscale_gradients(gradients, loss_scale), variables))
 
-    def _loss_to_scale(self, loss: Any) -> Any:
+    def _loss_to_scale(self, loss: Loss) -> Loss:
         """Returns the loss as a tensor in a graph, and as a function in eager mode."""
         if not tf.executing_eagerly():
             return loss() if callable(loss) else loss
@@ -122,8 +134,11 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
 
     @do_not_convert
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
-    ) -> Any:
+        self,
+        grads_and_vars: GradsAndVars,
+        global_step: Optional[Variable] = None,
+        name: Optional[str] = None,
+    ) -> Optional[Operation]:
         """Applies the gradients if all of them are finite, and updates the manager.
 
         Args:
@@ -142,7 +157,9 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         require_replica_context()
         return merge(self._apply_together, pairs, global_step, name)
 
-    def _apply_together(self, strategy: Any, pairs: Any, global_step: Any, name: Any) -> Any:
+    def _apply_together(
+        self, strategy: Strategy, pairs: Pairs, global_step: Optional[Variable], name: Optional[str]
+    ) -> Optional[Operation]:
         """Takes the step of all replicas, in a cross-replica context, and updates the manager."""
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
@@ -161,8 +178,8 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
 _DEFAULTS = {"_down_scale": LossScaleOptimizer._down_scale}
 
 
-def _variables_in(value: Any, seen: Set[int]) -> Iterator[Any]:
-    """Yields the variables of the current graph in a manager: of ours, TensorFlow's or a user's."""
+def _variables_in(value: object, seen: Set[int]) -> Iterator[Variable]:
+    """Yields the variables of the current graph in a manager of the shim, TensorFlow or a user."""
     if id(value) in seen:
         return
     seen.add(id(value))
@@ -170,7 +187,7 @@ def _variables_in(value: Any, seen: Set[int]) -> Iterator[Any]:
         if getattr(value, "graph", None) is outermost_graph():  # eager variables have none
             yield value
         return
-    parts: Iterable[Any] = ()
+    parts: Iterable[object] = ()
     if isinstance(value, (list, tuple)):
         parts = value
     elif isinstance(value, dict):
@@ -181,8 +198,9 @@ def _variables_in(value: Any, seen: Set[int]) -> Iterator[Any]:
         yield from _variables_in(part, seen)
 
 
-def _derive_from(installed: Any) -> None:
-    # Not an abstract class that ours could be registered with. All its methods are overridden.
+def _derive_from(installed: Class) -> None:
+    # It is not an abstract class that our class could be registered with. All its methods are
+    # overridden.
     LossScaleOptimizer.__bases__ = (ScaledLossOptimizer, installed)
     stands_for(LossScaleOptimizer, installed)
 

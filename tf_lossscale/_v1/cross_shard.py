@@ -1,12 +1,11 @@
 """`CrossShardOptimizer`."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 from tf_lossscale._core import scaling
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.scaling import Pairs
 from tf_lossscale._core.shards import (
     Shards,
     current_shards,
@@ -14,6 +13,23 @@ from tf_lossscale._core.shards import (
     has_several_workers,
     this_call,
     workers_are_checked,
+)
+from tf_lossscale._types import (
+    CheckpointPosition,
+    Class,
+    Gradient,
+    GradsAndVars,
+    Loss,
+    Operation,
+    Optimizer,
+    Pairs,
+    PerReplica,
+    SavedObject,
+    Strategy,
+    Tensor,
+    Variable,
+    Variables,
+    VarList,
 )
 from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions import replicas
@@ -25,8 +41,8 @@ from tf_lossscale._versions.releases import Since
 _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
 
-_installed: Any = original(tf1.tpu, "CrossShardOptimizer")
-_Base: Any = tf1.train.Optimizer if _installed is None else _installed
+_installed: Optional[Class] = original(tf1.tpu, "CrossShardOptimizer")
+_Base: Class = tf1.train.Optimizer if _installed is None else _installed
 
 
 class CrossShardOptimizer(_Base, metaclass=SameClass):
@@ -67,10 +83,10 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         reduction: str = _MEAN,
         name: str = "CrossShardOptimizer",
-        group_assignment: Optional[Any] = None,
+        group_assignment: Optional[Sequence[Sequence[int]]] = None,
     ) -> None:
         if reduction not in (_SUM, _MEAN):
             raise ValueError(
@@ -92,7 +108,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {made_at}"
 
     @do_not_convert
-    def compute_gradients(self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any) -> Pairs:
+    def compute_gradients(
+        self, loss: Loss, var_list: Optional[VarList] = None, **kwargs: object
+    ) -> Pairs:
         """Computes this shard's gradients; for MEAN, of the loss divided by the number of shards.
 
         Args:
@@ -116,7 +134,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
 
     def _verify_and_get_subgroup_size(
-        self, group_assignment: Any, num_shards: int
+        self, group_assignment: Optional[Sequence[Sequence[int]]], num_shards: int
     ) -> Optional[int]:
         """Returns the number of shards in a group; None if all shards are one group.
 
@@ -127,8 +145,11 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
 
     @do_not_convert
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
-    ) -> Any:
+        self,
+        grads_and_vars: GradsAndVars,
+        global_step: Optional[Variable] = None,
+        name: Optional[str] = None,
+    ) -> Optional[Operation]:
         """Sums the gradients over the shards and applies the sums with the inner optimizer.
 
         Args:
@@ -172,7 +193,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         with replicas.already_summed(chain), overridden(assigning, "apply_gradients", _apply_once):
             return self._opt.apply_gradients(pairs, global_step, name)
 
-    def _strategy_can_sum(self, gradients: Sequence[Any], shards: Shards) -> bool:
+    def _strategy_can_sum(self, gradients: Sequence[Gradient], shards: Shards) -> bool:
         """Returns whether the strategy's own sum, with which a v1 step begins, gives what we need.
 
         Otherwise the gradients are summed here, and the inner optimizer's step sums nothing.
@@ -189,7 +210,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         survives = has(Since.STRATEGY_SURVIVES_RETRACING)
         return survives or not workers_are_checked(shards.strategy)
 
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+    def get_slot(self, *args: object, **kwargs: object) -> Optional[Variable]:
         """Returns a slot of the inner optimizer.
 
         Args:
@@ -201,7 +222,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         """
         return self._opt.get_slot(*args, **kwargs)
 
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> List[str]:
+    def get_slot_names(self, *args: object, **kwargs: object) -> List[str]:
         """Returns the names of the slots of the inner optimizer.
 
         Args:
@@ -213,16 +234,17 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
             return []  # the slots are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)
 
-    def variables(self) -> List[Any]:
+    def variables(self) -> List[Variable]:
         """Returns the variables of the inner optimizer."""
         return self._opt.variables()
 
-    # Object checkpoints hold the slots under this object, as those of the originals do. They also
-    # hold what the originals lose: variables of the inner optimizer that are not slots, under the
-    # keys that the inner optimizer itself would use. All values are restored into the inner one.
+    # Object checkpoints hold the slots under this object, as with TensorFlow's class. They also
+    # hold what TensorFlow's class loses: variables of the inner optimizer that are not slots, under
+    # the keys that the inner optimizer itself would use. All values are restored into the inner
+    # one.
 
     @property
-    def _checkpoint_dependencies(self) -> List[Any]:
+    def _checkpoint_dependencies(self) -> List[SavedObject]:
         self._maybe_initialize_trackable()
         mine = list(super()._checkpoint_dependencies)
         if hasattr(tf1.train.Optimizer, "_trackable_children"):
@@ -232,37 +254,41 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         inner = self._opt._checkpoint_dependencies
         return mine + [dependency for dependency in inner if dependency.name not in names]
 
-    def _trackable_children(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
+    def _trackable_children(self, *args: object, **kwargs: object) -> Dict[str, SavedObject]:
         self._opt._maybe_initialize_trackable()
         children = dict(self._opt._trackable_children(*args, **kwargs))
         children.update(super()._trackable_children(*args, **kwargs))
         return children
 
-    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _lookup_dependency(
+        self, name: str, *args: object, **kwargs: object
+    ) -> Optional[SavedObject]:
         self._opt._maybe_initialize_trackable()
         found = super()._lookup_dependency(name, *args, **kwargs)
         return found if found is not None else self._opt._lookup_dependency(name, *args, **kwargs)
 
     @property
-    def _deferred_dependencies(self) -> Any:
+    def _deferred_dependencies(self) -> Dict[str, List[CheckpointPosition]]:
         # Values that are restored before the inner optimizer has created their variables.
         self._opt._maybe_initialize_trackable()
         return self._opt._deferred_dependencies
 
-    def _create_or_restore_slot_variable(self, *args: Any, **kwargs: Any) -> Any:
+    def _create_or_restore_slot_variable(
+        self, *args: object, **kwargs: object
+    ) -> Optional[Variable]:
         return self._opt._create_or_restore_slot_variable(*args, **kwargs)
 
 
 stands_for(CrossShardOptimizer, _installed)
 
 
-def _scaled(loss: Any, scale: float) -> Any:
+def _scaled(loss: Loss, scale: float) -> Loss:
     if callable(loss):
         return lambda: _scaled(loss(), scale)
     return loss * scale
 
 
-def _sums_on_tpu(gradients: Sequence[Any], groups: Any) -> List[Any]:
+def _sums_on_tpu(gradients: Sequence[Gradient], groups: Sequence[Sequence[int]]) -> List[Tensor]:
     """Returns the sums of the gradients within each group, each on the device of its gradient."""
     sums = []
     for gradient in gradients:
@@ -271,10 +297,17 @@ def _sums_on_tpu(gradients: Sequence[Any], groups: Any) -> List[Any]:
     return sums
 
 
-def _apply_once(apply: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+def _apply_once(
+    apply: Callable[..., Optional[Operation]],
+    grads_and_vars: GradsAndVars,
+    global_step: Optional[Variable] = None,
+    name: Optional[str] = None,
+) -> Optional[Operation]:
     """Takes one step for all replicas of this process, each of which calls it with equal sums."""
 
-    def once(strategy: Any, gradients: Any, variables: Any) -> Any:
+    def once(
+        strategy: Strategy, gradients: Sequence[PerReplica], variables: Variables
+    ) -> Optional[Operation]:
         copies = [strategy.experimental_local_results(gradient) for gradient in gradients]
         return apply(list(zip(_first_copies(copies), variables)), global_step, name)
 
@@ -283,8 +316,8 @@ def _apply_once(apply: Any, grads_and_vars: Any, global_step: Any = None, name: 
     return context.merge_call(once, args=(list(gradients), list(variables)))
 
 
-def _first_copies(copies: Sequence[Sequence[Any]]) -> List[Any]:
-    """Returns the first replica's sum of each gradient, or None, once all replicas have theirs.
+def _first_copies(copies: Sequence[Sequence[Optional[Tensor]]]) -> List[Optional[Tensor]]:
+    """Returns the first replica's sum of each gradient, or None, once all replicas have it.
 
     The replicas wait for each other in the sums, and a Session runs only the operations that are
     needed: so each result depends on all of them.
@@ -296,7 +329,7 @@ def _first_copies(copies: Sequence[Sequence[Any]]) -> List[Any]:
         return [None if values[0] is None else tf.identity(values[0]) for values in copies]
 
 
-def _check_one_sum(optimizer: Any, shards: Shards) -> None:
+def _check_one_sum(optimizer: Optimizer, shards: Shards) -> None:
     """Raises an error if an optimizer assigns to variables of replicas that have different sums."""
     first = replicas.replicas_of_workers_before(shards.strategy)
     local = range(first, first + len(shards.devices))
@@ -312,7 +345,7 @@ def _check_one_sum(optimizer: Any, shards: Shards) -> None:
         )
 
 
-def _assigns(optimizer: Any) -> bool:
+def _assigns(optimizer: Optimizer) -> bool:
     """Returns whether an optimizer replaces the step and has no update for a single gradient."""
     cls, base = type(optimizer), tf1.train.Optimizer
     return (

@@ -2,7 +2,8 @@
 
 import abc
 import functools
-from typing import Any, Callable
+from types import ModuleType
+from typing import Any, Callable, Optional
 
 from tf_lossscale._core.minimum import minimum_of, refuse_minimum_above, takes_minimum_scale
 from tf_lossscale._core.same_class import SameClass, stands_for
@@ -16,6 +17,7 @@ from tf_lossscale._core.state import (
     update_as_cond,
 )
 from tf_lossscale._import_hook import Subscriber, subscribe, unsubscribe
+from tf_lossscale._types import Class, Operation, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf, where
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
 
@@ -50,11 +52,11 @@ class LossScaleManager(HoldsState, metaclass=SameClass):
     """
 
     @abc.abstractmethod
-    def get_loss_scale(self) -> Any:
+    def get_loss_scale(self) -> Tensor:
         """Returns the loss scale: a float32 tensor or variable of shape `[]`."""
 
     @abc.abstractmethod
-    def update_loss_scale(self, finite_grads: Any) -> Any:
+    def update_loss_scale(self, finite_grads: Tensor) -> Optional[Operation]:
         """Updates the loss scale after a step.
 
         Args:
@@ -100,12 +102,12 @@ class FixedLossScaleManager(LossScaleManager):
         self._loss_scale = tf.convert_to_tensor(loss_scale, dtype=tf.float32)
 
     @do_not_convert
-    def get_loss_scale(self) -> Any:
+    def get_loss_scale(self) -> Tensor:
         """Returns the scale: always the same float32 tensor of shape `[]`."""
         return self._loss_scale
 
     @do_not_convert
-    def update_loss_scale(self, finite_grads: Any) -> Any:
+    def update_loss_scale(self, finite_grads: Tensor) -> Optional[Operation]:
         """Does nothing.
 
         Args:
@@ -162,11 +164,11 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     @takes_minimum_scale
     def __init__(
         self,
-        init_loss_scale: Any,
-        incr_every_n_steps: Any,
-        decr_every_n_nan_or_inf: Any = 2,
-        incr_ratio: Any = 2,
-        decr_ratio: Any = 0.8,
+        init_loss_scale: float,
+        incr_every_n_steps: int,
+        decr_every_n_nan_or_inf: int = 2,
+        incr_ratio: float = 2,
+        decr_ratio: float = 0.8,
     ) -> None:
         if isinstance(init_loss_scale, (int, float)):
             refuse_minimum_above(init_loss_scale, minimum_of(self))
@@ -179,12 +181,12 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         self._num_bad_steps = self._make_variable("bad_steps", 0, dtype=tf.int32)
 
     @do_not_convert
-    def get_loss_scale(self) -> Any:
+    def get_loss_scale(self) -> Tensor:
         """Returns the scale: the float32 variable itself, of shape `[]`."""
         return self._loss_scale
 
     @do_not_convert
-    def update_loss_scale(self, finite_grads: Any) -> Any:
+    def update_loss_scale(self, finite_grads: Tensor) -> Optional[Operation]:
         """Counts the step, and changes the scale if it is due.
 
         Args:
@@ -205,12 +207,12 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
             )
         return update_as_cond(lambda: _update(self, finite_grads), finite_grads)
 
-    def _reset_stats(self) -> Any:
+    def _reset_stats(self) -> Optional[Operation]:
         """Resets both counts to 0; returns the operation, None in eager mode."""
         return tf.group(self._num_good_steps.assign(0), self._num_bad_steps.assign(0))
 
 
-def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
+def _update(manager: ExponentialUpdateLossScaleManager, finite: Tensor) -> Optional[Operation]:
     """Builds the update after a step; returns an operation, None in eager mode."""
     good = read(manager._num_good_steps) + 1
     bad = read(manager._num_bad_steps) + 1
@@ -218,7 +220,7 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
     grows = tf.logical_and(finite, good >= manager._incr_every_n_steps)
     shrinks = tf.logical_and(not_finite, bad >= manager._decr_every_n_nan_or_inf)
 
-    def change() -> Any:
+    def change() -> Optional[Operation]:
         old_scale = read(manager._loss_scale)
         grown = if_finite(old_scale * manager._incr_ratio, old_scale)
         multiplied = old_scale * manager._decr_ratio
@@ -229,13 +231,13 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
             reset = manager._reset_stats()  # which a subclass may override
         return changed if reset is None else tf.group(reset)
 
-    def count_good() -> Any:
+    def count_good() -> Optional[Operation]:
         return add(manager._num_good_steps, 1)
 
-    def count_bad() -> Any:
+    def count_bad() -> Optional[Operation]:
         return tf.group(manager._num_good_steps.assign(0), add(manager._num_bad_steps, 1))
 
-    def count() -> Any:
+    def count() -> Optional[Operation]:
         return branch_of_state(finite, count_good, count_bad)
 
     return branch_of_state(tf.logical_or(grows, shrinks), change, count)
@@ -244,16 +246,19 @@ def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
 class WhenContribIsLoaded(Subscriber):
     """Calls `action` with TensorFlow's class of this name, now or when the program imports it."""
 
-    def __init__(self, name: str, action: Callable[[Any], None]) -> None:
+    def __init__(self, name: str, action: Callable[[Class], None]) -> None:
         self._name = name
         self._action = action
         subscribe(self)
-        self.imported("", None)
+        self._act_if_loaded()
 
     def is_of_interest(self, name: str) -> bool:
         return name in CONTRIB_MODULES
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
+        self._act_if_loaded()
+
+    def _act_if_loaded(self) -> None:
         cls = loaded_contrib_class(self._name)
         if cls is not None:
             unsubscribe(self)

@@ -9,12 +9,26 @@ from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
 from tf_lossscale._core.scaling import (
-    Pairs,
     ScaledLossOptimizer,
     as_pairs,
     multiply_gradients,
     require_replica_context,
     scale_loss,
+)
+from tf_lossscale._types import (
+    Class,
+    Gradient,
+    Gradients,
+    GradsAndVars,
+    Loss,
+    LossScaleArgument,
+    Operation,
+    Optimizer,
+    Pairs,
+    Strategy,
+    Tensor,
+    V1Optimizer,
+    Variable,
 )
 from tf_lossscale._versions import graphs
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -24,7 +38,7 @@ from tf_lossscale._versions.private_hooks import is_overridden
 from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 _installed: Any = original(tf1.train.experimental, "MixedPrecisionLossScaleOptimizer")
-_Base: Any = tf1.train.Optimizer if _installed is None else _installed
+_Base: Class = tf1.train.Optimizer if _installed is None else _installed
 
 
 @refuse_updates(UPDATE_METHODS["v1"], RuntimeError, "This function should never be called. ")
@@ -64,7 +78,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
       ValueError: `opt` is not such an optimizer, or `loss_scale` is none of the above.
     """
 
-    def __init__(self, opt: Any, loss_scale: Any) -> None:
+    def __init__(self, opt: Optimizer, loss_scale: LossScaleArgument) -> None:
         if not isinstance(opt, tf1.train.Optimizer):
             raise ValueError(
                 f'"opt" must be an instance of Optimizer, but got: {type(opt)}. It takes a '
@@ -73,22 +87,22 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
             )
         super().__init__(opt)
         self._optimizer = opt
-        self._loss_scale = as_loss_scale(loss_scale)
+        self._loss_scale: Any = as_loss_scale(loss_scale)
         if self._loss_scale is None:
             raise ValueError("loss_scale cannot be None. Pass 'dynamic', a number or a LossScale.")
         self._track_trackable(self._loss_scale, "loss_scale")
 
-    def _inner(self) -> Any:
+    def _inner(self) -> V1Optimizer:
         return self._optimizer
 
-    def variables(self) -> List[Any]:
+    def variables(self) -> List[Variable]:
         """Returns the variables of the inner optimizer, then those of the loss scale."""
         return self._optimizer.variables() + list(self._loss_scale._weights.values())
 
-    def _current_loss_scale(self) -> Any:
+    def _current_loss_scale(self) -> Tensor:
         return self._loss_scale()
 
-    def _gradients_of_scaled(self, loss: Any, options: Dict[str, Any]) -> Pairs:
+    def _gradients_of_scaled(self, loss: Loss, options: Dict[str, Any]) -> Pairs:
         if not is_overridden(self, _SCALING):
             return super()._gradients_of_scaled(loss, options)
         # As the original, which reads the loss scale for the loss and again for the gradients.
@@ -98,17 +112,17 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
 
     # The methods that the original calls on itself, so that programs override them.
 
-    def _scale_loss(self, loss: Any) -> Any:
+    def _scale_loss(self, loss: Loss) -> Loss:
         return scale_loss(loss, self._loss_scale)
 
-    def _unscale_grads(self, grads: Any) -> List[Any]:
+    def _unscale_grads(self, grads: Gradients) -> List[Optional[Gradient]]:
         reciprocal = 1 / self._loss_scale()
         return [
             None if gradient is None else self._scale_grad(gradient, reciprocal)
             for gradient in grads
         ]
 
-    def _scale_grad(self, grad: Any, loss_scale_reciprocal: Any) -> Any:
+    def _scale_grad(self, grad: Gradient, loss_scale_reciprocal: Tensor) -> Gradient:
         return multiply_gradients([grad], tf.convert_to_tensor(loss_scale_reciprocal))[0]
 
     def _doing_dynamic_loss_scaling(self) -> bool:
@@ -117,14 +131,17 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
 
     @do_not_convert
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
-    ) -> Any:
+        self,
+        grads_and_vars: GradsAndVars,
+        global_step: Optional[Variable] = None,
+        name: Optional[str] = None,
+    ) -> Optional[Operation]:
         """Applies the gradients, unless the loss scale decides to skip the step.
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
           global_step: integer variable that an applied step increments by one, or None.
-          name: name for the operation; that of the optimizer if None.
+          name: name for the operation; the optimizer's name if None.
 
         Returns:
           The operation of the step; None in eager mode.
@@ -144,8 +161,12 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         return merge(self._distributed_apply, tuple(pairs), global_step, name)
 
     def _distributed_apply(
-        self, distribution: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None
-    ) -> Any:
+        self,
+        distribution: Strategy,
+        grads_and_vars: GradsAndVars,
+        global_step: Optional[Variable] = None,
+        name: Optional[str] = None,
+    ) -> Optional[Operation]:
         """Makes the step of all replicas, in a cross-replica context."""
         pairs, name = list(grads_and_vars), name or self.get_name()
         # Our own `update` only tests the gradients; another one decides in its own way, even if it
@@ -177,10 +198,15 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         return tf1.group(*[operation for operation in done if operation is not None], name=name)
 
     def _apply_gradients(
-        self, distribution: Any, grads_and_vars: Any, global_step: Any, name: Any
-    ) -> Any:
+        self,
+        distribution: Strategy,
+        grads_and_vars: GradsAndVars,
+        global_step: Optional[Variable],
+        name: Optional[str],
+    ) -> Optional[Operation]:
         """Lets the inner optimizer apply gradients in all replicas."""
-        return apply_in_replicas(self._optimizer, global_step, name, distribution, grads_and_vars)
+        pairs = list(grads_and_vars)
+        return apply_in_replicas(self._optimizer, global_step, name, distribution, pairs)
 
 
 _SCALING = {
@@ -194,7 +220,9 @@ stands_for(MixedPrecisionLossScaleOptimizer, _installed)
 _OPTION = "auto_mixed_precision"
 
 
-def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> Any:
+def enable_mixed_precision_graph_rewrite(
+    opt: Optimizer, loss_scale: LossScaleArgument = "dynamic"
+) -> Optimizer:
     """Lets Grappler run float32 graphs in float16 where that is safe, and scales the loss.
 
     Stands for `tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite`, TensorFlow 2.21,
@@ -246,7 +274,7 @@ def disable_mixed_precision_graph_rewrite() -> None:
     graphs.set_graph_rewrite(False)
 
 
-def _wrap(opt: Any, loss_scale: Any) -> Any:
+def _wrap(opt: Optimizer, loss_scale: LossScaleArgument) -> Optimizer:
     """Returns the loss-scale optimizer around `opt`, with the errors of the graph rewrite."""
     scaled_by = loss_scale_class(opt)
     if scaled_by:

@@ -4,6 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.shards import Call, Shards, current_shards, this_call
+from tf_lossscale._types import DType, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 _DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
@@ -11,8 +12,10 @@ _DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
 
 @do_not_convert
 def cross_replica_sum(
-    x: Any, group_assignment: Optional[Any] = None, name: Optional[str] = None
-) -> Any:
+    x: Tensor,
+    group_assignment: Optional[Sequence[Sequence[int]]] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """Sums a tensor over all shards of the step, or over the shards of each subgroup.
 
     Stands for `tf.contrib.tpu.cross_replica_sum` and `tf.compat.v1.tpu.cross_replica_sum`,
@@ -59,13 +62,13 @@ def cross_replica_sum(
 
 @do_not_convert
 def replica_sums(
-    values: Sequence[Any], shards: Shards, call: Call, parts: Optional[Sequence[Any]] = None
-) -> List[Any]:
+    values: Sequence[Tensor], shards: Shards, call: Call, parts: Optional[Sequence[Tensor]] = None
+) -> List[Tensor]:
     """Returns the same as `collective_sums`, with gradients."""
 
     @tf.custom_gradient
-    def summed(*xs: Any) -> Any:
-        def gradient(*dys: Any) -> Any:
+    def summed(*xs: Tensor) -> Any:
+        def gradient(*dys: Tensor) -> Any:
             back = call._replace(what=f"the gradient of {call.what}")
             return replica_sums(dys, shards, back)
 
@@ -80,24 +83,24 @@ _LARGE = 1 << 16
 
 
 @do_not_convert
-def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
+def sum_packed(tensors: Sequence[Tensor], shards: Shards, call: Call) -> List[Tensor]:
     """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector."""
     packs = _packs(tensors)
     members = [[tensors[index] for index in indices] for indices in packs]
     totals = replica_sums(list(map(_packed, members)), shards, call, tensors)
-    sums: Dict[int, Any] = {}
+    sums: Dict[int, Tensor] = {}
     for indices, tensors_of_pack, total in zip(packs, members, totals):
         sums.update(zip(indices, _unpacked(total, tensors_of_pack)))
     return [sums[index] for index in range(len(tensors))]
 
 
-def _packs(tensors: Sequence[Any]) -> List[List[int]]:
+def _packs(tensors: Sequence[Tensor]) -> List[List[int]]:
     """Returns the positions of the tensors of each sum.
 
     The order of the sums depends on dtypes and shapes only, so that it is the same on all replicas.
     """
     large: List[List[int]] = []
-    small: Dict[Any, List[int]] = {}
+    small: Dict[DType, List[int]] = {}
     for index, tensor in enumerate(tensors):
         if (tensor.shape.num_elements() or 0) >= _LARGE:
             large.append([index])
@@ -106,14 +109,14 @@ def _packs(tensors: Sequence[Any]) -> List[List[int]]:
     return [*large, *small.values()]
 
 
-def _packed(members: Sequence[Any]) -> Any:
+def _packed(members: Sequence[Tensor]) -> Tensor:
     """Returns the vector of all elements; a tensor that is alone keeps its shape."""
     if len(members) == 1:
         return members[0]
     return tf.concat([tf.reshape(member, [-1]) for member in members], axis=0)
 
 
-def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:
+def _unpacked(total: Tensor, members: Sequence[Tensor]) -> List[Tensor]:
     """Returns the parts of a sum that `_packed` made one vector, with the shapes of `members`."""
     if len(members) == 1:
         return [total]
