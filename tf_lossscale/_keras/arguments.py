@@ -1,7 +1,7 @@
 """Checks what the constructors are given: the inner optimizer and the loss scale."""
 
 import inspect
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Union, cast
 
 from tf_lossscale._core.loss_scales import (
     DEFAULT_INITIAL_SCALE,
@@ -12,9 +12,17 @@ from tf_lossscale._core.loss_scales import (
 )
 from tf_lossscale._core.minimum import MINIMUM, minimum_in_config
 from tf_lossscale._core.same_class import loss_scale_class
+from tf_lossscale._types import (
+    Config,
+    CustomObjects,
+    DynamicLossScaleObject,
+    LossScaleArgument,
+    LossScaleObject,
+    Optimizer,
+)
 from tf_lossscale._versions.base import has, tf1
 from tf_lossscale._versions.files import registered_class
-from tf_lossscale._versions.keras import KerasFamily, keras_family
+from tf_lossscale._versions.keras import KerasFamily, KerasKind, keras_family
 from tf_lossscale._versions.keras_optimizers import keras_3_backend, uncalled_hooks
 from tf_lossscale._versions.releases import Since
 
@@ -22,7 +30,7 @@ from tf_lossscale._versions.releases import Since
 MARK = "_is_wrapped_by_loss_scale_optimizer"
 
 
-def check_inner(inner: Any) -> KerasFamily:
+def check_inner(inner: Optimizer) -> KerasFamily:
     """Returns the family of `inner`, which must be a Keras optimizer that is not wrapped yet."""
     family = keras_family(inner)
     if family is None:
@@ -57,7 +65,7 @@ def check_inner(inner: Any) -> KerasFamily:
     return family
 
 
-def _warn_of_uncalled_hooks(family: KerasFamily, inner: Any) -> None:
+def _warn_of_uncalled_hooks(family: KerasFamily, inner: Optimizer) -> None:
     """Logs the methods of the program's class that Keras never calls.
 
     Not an error: Keras accepts such a class, too. But it drops, for example, a sum over all workers
@@ -82,14 +90,14 @@ OPTIONS_OF_KERAS_3 = (
 """Options of every optimizer: the installed class forwards them, and it may write its defaults."""
 
 
-def take_arguments_of_keras_3(inner: Any, kwargs: Dict[str, Any]) -> Optional[str]:
+def take_arguments_of_keras_3(inner: Optimizer, kwargs: Dict[str, Any]) -> Optional[str]:
     """Removes the arguments from `kwargs` that only the constructor of Keras 3 has.
 
     It takes `name`, and the options of every optimizer if they have their default values. For
     optimizers of Keras 2, nothing is removed, so that Python raises its error. Returns the name.
     """
     family = keras_family(inner)
-    if family is None or family.kind != "keras3":
+    if family is None or family.kind is not KerasKind.KERAS_3:
         return None
     defaults = {
         parameter.name: parameter.default
@@ -108,12 +116,12 @@ def take_arguments_of_keras_3(inner: Any, kwargs: Dict[str, Any]) -> Optional[st
 
 # What the warning about uncalled hooks calls a kind and the one before it, and what to override.
 _KINDS = {
-    "new": (
+    KerasKind.NEW: (
         "the new-style optimizers of Keras 2",
         "tf.keras.optimizers.legacy",
         "aggregate_gradients(), apply_gradients() or update_step()",
     ),
-    "keras3": ("the optimizers of Keras 3", "tf-keras", "apply() or update_step()"),
+    KerasKind.KERAS_3: ("the optimizers of Keras 3", "tf-keras", "apply() or update_step()"),
 }
 
 
@@ -132,7 +140,7 @@ def are_summed(
     return skip_gradients_aggregation or not experimental_aggregate_gradients
 
 
-def takes(optimizer: Any) -> bool:
+def takes(optimizer: Optimizer) -> bool:
     """Returns whether our class can wrap an optimizer that was passed to `compile`.
 
     It cannot on another Keras 3 backend, nor what Keras wraps a `tf.compat.v1` optimizer in.
@@ -142,19 +150,24 @@ def takes(optimizer: Any) -> bool:
 
 
 def _runs_on_tensorflow(family: KerasFamily) -> bool:
-    return family.kind != "keras3" or keras_3_backend() == "tensorflow"
+    return family.kind is not KerasKind.KERAS_3 or keras_3_backend() == "tensorflow"
 
 
-def forget_earlier_wrapper(optimizer: Any) -> None:
+def forget_earlier_wrapper(optimizer: Optimizer) -> None:
     """Allows a second `compile` to wrap the same optimizer again where Keras's own class does."""
     family = keras_family(optimizer)
-    if family is not None and (family.kind == "keras3" or not has(Since.KERAS_MARKS_WRAPPED)):
-        vars(optimizer).pop(MARK, None)
+    if family is None:
+        return
+    if family.kind is KerasKind.KERAS_3 or not has(Since.KERAS_MARKS_WRAPPED):
+        optimizer.__dict__.pop(MARK, None)
 
 
 def final_loss_scale(
-    dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any, minimum_scale: float = MINIMUM
-) -> Any:
+    dynamic: bool,
+    initial_scale: Optional[float],
+    dynamic_growth_steps: Optional[int],
+    minimum_scale: float = MINIMUM,
+) -> Union[float, LossScaleObject]:
     """Converts the final class's arguments to a `DynamicLossScale`, or a float if it is fixed."""
     if not isinstance(dynamic, bool):
         raise TypeError(
@@ -185,7 +198,7 @@ def final_loss_scale(
     return DynamicLossScale(initial, growth_steps, minimum_scale=minimum_scale)
 
 
-def experimental_loss_scale(loss_scale: Any) -> Any:
+def experimental_loss_scale(loss_scale: LossScaleArgument) -> Union[float, LossScaleObject]:
     """Converts `loss_scale` to a float, which is a fixed scale, or a `LossScale`."""
     if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
         return float(loss_scale)
@@ -201,12 +214,13 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
             f'"dynamic" (recommended), an int, a float, a FixedLossScale, or a DynamicLossScale. '
             f"Got value: {loss_scale!r}"
         )
-    if is_standard(scale, DynamicLossScale) and scale.increment_period < 1:
+    is_dynamic = is_standard(scale, DynamicLossScale)
+    if is_dynamic and cast(DynamicLossScaleObject, scale).increment_period < 1:
         raise ValueError(f"DynamicLossScale.increment_period must be at least 1. Got: {scale}")
     return scale
 
 
-def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
+def as_final_arguments(loss_scale: LossScaleArgument) -> Optional[Config]:
     """Returns the final class's arguments for what `experimental_loss_scale` returned, or None."""
     if is_standard(loss_scale, FixedLossScale):
         loss_scale = float(loss_scale.get_config()["loss_scale_value"])
@@ -221,9 +235,11 @@ def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
     }
 
 
-def loss_scale_from_config(config: Any, custom_objects: Optional[Dict[str, Any]] = None) -> Any:
+def loss_scale_from_config(
+    config: Config, custom_objects: Optional[CustomObjects] = None
+) -> LossScaleObject:
     """Returns the loss scale of a `{"class_name": ..., "config": ...}`, as up to TensorFlow 2.3."""
-    name = config.get("class_name")
+    name: Any = config.get("class_name")
     standard = {scale.__name__: scale for scale in (FixedLossScale, DynamicLossScale)}
     cls = (custom_objects or {}).get(name) or registered_class(name) or standard.get(name)
     if cls is None:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional
 from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._keras import experimental, final
 from tf_lossscale._keras.arguments import forget_earlier_wrapper, takes
+from tf_lossscale._types import Optimizer
 from tf_lossscale._versions.base import has
 from tf_lossscale._versions.interventions import Scaling
 from tf_lossscale._versions.releases import Since
@@ -36,21 +37,24 @@ def scaling_by_loss_scale(policy_name: str, loss_scale: Any) -> Optional[Scaling
         ignores_policy = policy_name == SCALED and has(Since.COMPILE_READS_NAME_OF_POLICY)
         return Scaling(wrap=None) if ignores_policy else None
 
-    def make(optimizer: Any) -> Any:
+    def make(optimizer: Optimizer) -> Optimizer:
         return experimental.LossScaleOptimizer(optimizer, loss_scale)
 
     is_default = isinstance(loss_scale, str) and policy_name == SCALED
     return Scaling(_wrapper(make, keras_does_alike=is_default))
 
 
-def _wrapper(make: Callable[[Any], Any], keras_does_alike: bool) -> Callable[[Any], Optional[Any]]:
+def _wrapper(
+    make: Callable[[Optimizer], Optimizer], keras_does_alike: bool
+) -> Callable[[Optimizer], Optional[Optimizer]]:
     """Returns the function that wraps an optimizer, except one that it leaves to Keras.
 
     Keras keeps an optimizer that scales the loss. If our class cannot wrap an optimizer, Keras's
-    own class may; but only if Keras would scale the loss like the policy. Otherwise ours says why.
+    own class may; but only if Keras would scale the loss like the policy. Otherwise our class
+    raises an error that says why.
     """
 
-    def wrap(optimizer: Any) -> Optional[Any]:
+    def wrap(optimizer: Optimizer) -> Optional[Optimizer]:
         if loss_scale_class(optimizer) or (keras_does_alike and not takes(optimizer)):
             return None
         forget_earlier_wrapper(optimizer)

@@ -1,8 +1,9 @@
-"""Writes configurations in the form of the installed Keras, and reads those of every version."""
+"""Writes configurations in the form of the installed Keras, and reads the form of any version."""
 
 import copy
 import inspect
 import sys
+from types import ModuleType
 from typing import Any, Dict, Optional
 
 from tf_lossscale._core.minimum import minimum_in_config
@@ -15,9 +16,11 @@ from tf_lossscale._keras.arguments import (
     final_loss_scale,
     loss_scale_from_config,
 )
+from tf_lossscale._types import Class, Config, CustomObjects, LossScaleObject, Optimizer, ScaleState
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
 from tf_lossscale._versions.keras import (
+    KerasKind,
     calling_keras,
     default_family,
     is_keras_3,
@@ -35,7 +38,7 @@ _NOT_ARGUMENTS = (
 """Keys of the originals. A subclass that writes others has arguments of these names."""
 
 
-def to_config(optimizer: Any) -> Dict[str, Any]:
+def to_config(optimizer: Optimizer) -> Config:
     """Returns the configuration of a loss-scale optimizer.
 
     It has the form of TensorFlow 2.4 and later. If the installed Keras has no final class, it has
@@ -60,7 +63,7 @@ as before.
 """
 
 
-def _config_around(optimizer: Any, inner: Any) -> Dict[str, Any]:
+def _config_around(optimizer: Optimizer, inner: Optimizer) -> Config:
     family = optimizer._family
     state = optimizer._state
     only_old = state.decides or (state.dynamic and state.multiplier != 2)
@@ -71,19 +74,19 @@ def _config_around(optimizer: Any, inner: Any) -> Dict[str, Any]:
         "dynamic_growth_steps": optimizer.dynamic_growth_steps,
         **minimum_in_config(state),
     }
-    if family.kind != "keras3":
+    if family.kind is not KerasKind.KERAS_3:
         return {"inner_optimizer": inner, "dynamic": optimizer.dynamic, **settings}
     config = {"name": optimizer.name, "inner_optimizer": inner, **settings}
     # Keras 3's own class has no fixed scale: it must fail on a file that holds `dynamic=False`.
     return config if optimizer.dynamic else dict(config, dynamic=False)
 
 
-def serialized_loss_scale(scale: Any) -> Dict[str, Any]:
+def serialized_loss_scale(scale: LossScaleObject) -> Config:
     """Returns what `loss_scale_from_config` reads."""
     return {"class_name": registered_class_name(behaves_as(scale)), "config": scale.get_config()}
 
 
-def _state_as_loss_scale(state: Any) -> Dict[str, Any]:
+def _state_as_loss_scale(state: ScaleState) -> Config:
     if state.decides:
         return serialized_loss_scale(state.loss_scale)
     if not state.dynamic:
@@ -97,7 +100,7 @@ def _state_as_loss_scale(state: Any) -> Dict[str, Any]:
     return {"class_name": "DynamicLossScale", "config": arguments}
 
 
-def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]]) -> Any:
+def from_config(cls: Class, config: Config, custom_objects: Optional[CustomObjects]) -> Optimizer:
     """Makes an instance of `cls`, one of our classes or a subclass, from a config of any version.
 
     It has the keys `inner_optimizer`, `dynamic`, `initial_scale` and `dynamic_growth_steps`; or,
@@ -129,7 +132,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
 # have other names for its arguments, or take them by name only.
 
 
-def _experimental_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str, Any]) -> Any:
+def _experimental_of(cls: Class, inner: Optimizer, config: Config, own: Config) -> Optimizer:
     """Makes an instance of the experimental class; `own` are the arguments of a subclass."""
     if "loss_scale" in config:
         scale = config["loss_scale"]
@@ -141,7 +144,7 @@ def _experimental_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str
     return cls(**named) if _accepts(cls, **named) else cls(inner, scale, **own)
 
 
-def _final_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str, Any]) -> Any:
+def _final_of(cls: Class, inner: Optimizer, config: Config, own: Config) -> Optimizer:
     """Makes an instance of the final class, or of the experimental one if only that can hold it."""
     arguments = _settings_in(config)
     if "loss_scale" in config:
@@ -167,34 +170,32 @@ def _final_of(cls: Any, inner: Any, config: Dict[str, Any], own: Dict[str, Any])
 _DEFAULTS: Dict[str, Any] = {"dynamic": True, "initial_scale": None, "dynamic_growth_steps": None}
 
 
-def _settings_in(config: Dict[str, Any]) -> Dict[str, Any]:
+def _settings_in(config: Config) -> Config:
     """Returns the arguments of the final class that a configuration has."""
     return {name: config[name] for name in _DEFAULTS if name in config}
 
 
-def _name_on_keras_3(
-    cls: Any, inner: Any, config: Dict[str, Any], arguments: Dict[str, Any]
-) -> Dict[str, Any]:
+def _name_on_keras_3(cls: Class, inner: Optimizer, config: Config, arguments: Config) -> Config:
     """Returns the name as an argument, if a program has given one and the constructor takes it."""
     name = config.get("name")
     family = keras_family(inner)
-    if name in (None, NAME_ON_KERAS_3) or family is None or family.kind != "keras3":
+    if name in (None, NAME_ON_KERAS_3) or family is None or family.kind is not KerasKind.KERAS_3:
         return {}
     takes_it = _is_public(cls) or _accepts(cls, inner, name=name, **arguments)
     return {"name": name} if takes_it else {}
 
 
-def _is_public(cls: Any) -> bool:
+def _is_public(cls: Class) -> bool:
     """Returns whether a class is one of ours, and not a user's subclass."""
     return "role" in vars(vars(cls).get("_derived_from", cls))
 
 
-def _public_experimental() -> Any:
+def _public_experimental() -> Class:
     # By its public path, because the module of that class imports this one.
     return sys.modules["tf_lossscale"].keras.mixed_precision.experimental.LossScaleOptimizer
 
 
-def _accepts(cls: Any, *args: Any, **kwargs: Any) -> bool:
+def _accepts(cls: Class, *args: object, **kwargs: object) -> bool:
     try:
         inspect.signature(cls.__init__).bind(None, *args, **kwargs)
     except TypeError:
@@ -202,7 +203,7 @@ def _accepts(cls: Any, *args: Any, **kwargs: Any) -> bool:
     return True
 
 
-def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:
+def _inner(cls: Class, serialized: Config, custom_objects: Optional[CustomObjects]) -> Optimizer:
     if not isinstance(serialized, dict):
         return serialized  # Keras has already deserialized it
     # A class that is already bound to one kind of inner optimizer reads this kind.
@@ -212,11 +213,11 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
     if is_keras_3(keras):
         return deserialize_optimizer(keras, _for_keras_3(keras, serialized), custom_objects, False)
     reads_legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False
-    legacy = reads_legacy if family is None else family.kind == "legacy"
+    legacy = reads_legacy if family is None else family.kind is KerasKind.LEGACY
     return deserialize_optimizer(keras, serialized, custom_objects, legacy)
 
 
-def _keras_for(serialized: Dict[str, Any]) -> Any:
+def _keras_for(serialized: Config) -> ModuleType:
     """Returns the Keras that is reading a file, or else the loaded one that wrote `serialized`."""
     config = serialized.get("config") or {}
     from_keras_3 = "gradient_accumulation_steps" in config
@@ -226,7 +227,7 @@ def _keras_for(serialized: Dict[str, Any]) -> Any:
     return calling_keras() or next(writers, None) or tf.keras
 
 
-def _for_keras_3(keras: Any, serialized: Dict[str, Any]) -> Dict[str, Any]:
+def _for_keras_3(keras: ModuleType, serialized: Config) -> Config:
     """Returns a serialized optimizer in the form of Keras 3, which it may already have."""
     arguments = dict(serialized.get("config") or {})
     if "lr" in arguments:

@@ -8,7 +8,7 @@ object warns when it is read. There `optimizer.loss_scale` is a tensor, and code
 
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Union, cast
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.minimum import minimum_of
@@ -16,7 +16,15 @@ from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._keras import final
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
 from tf_lossscale._keras.readable_scale import read_as_tensor, readable
+from tf_lossscale._types import (
+    DynamicLossScaleObject,
+    LossScaleArgument,
+    LossScaleObject,
+    Optimizer,
+    Tensor,
+)
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
+from tf_lossscale._versions.keras import KerasKind
 from tf_lossscale._versions.releases import Since
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ class _Settable:
         self._read = read
         self.__doc__ = read.__doc__
 
-    def __get__(self, optimizer: Any, owner: Any = None) -> Any:
+    def __get__(self, optimizer: Optimizer, owner: Any = None) -> Any:
         return self._read.__get__(optimizer, owner)
 
 
@@ -40,7 +48,7 @@ def _takes_opt(init: Callable[..., None]) -> Callable[..., None]:
     """Accepts `opt`, which TensorFlow 1.15 calls the first argument of the constructor, as well."""
 
     @functools.wraps(init)
-    def with_opt(self: Any, *args: Any, **kwargs: Any) -> None:
+    def with_opt(self: Any, *args: object, **kwargs: object) -> None:
         if "opt" in kwargs and "optimizer" not in kwargs:
             kwargs["optimizer"] = kwargs.pop("opt")
         init(self, *args, **kwargs)
@@ -60,7 +68,7 @@ class LossScaleOptimizer(_Base):
     The `loss_scale` property is a tensor, which returns the current scale if it is called. Up to
     TensorFlow 2.3 it is the `LossScale` that was passed, which also converts to a tensor.
 
-    State: that of the final class. If a `DynamicLossScale` is passed, the scale begins at its
+    State: as in the final class. If a `DynamicLossScale` is passed, the scale begins at its
     `initial_loss_scale`, and the object itself does not change. Up to TensorFlow 2.3 its variables
     are the scale and the counter of every optimizer that is made with it. A `LossScale` of your own
     class is used itself, on every version. On each replica, its `update()` gets the gradients of
@@ -91,14 +99,14 @@ class LossScaleOptimizer(_Base):
     if has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE):
 
         @property
-        def loss_scale(self) -> Any:
+        def loss_scale(self) -> Tensor:
             """The current loss scale: a float32 tensor of shape `[]`, which can also be called."""
             return readable(self._state)
 
     else:
 
         @property
-        def loss_scale(self) -> Any:
+        def loss_scale(self) -> Tensor:
             """The `LossScale` that was passed, which also converts to a tensor of its value."""
             return self._state.loss_scale
 
@@ -111,7 +119,7 @@ class LossScaleOptimizer(_Base):
         """The scale of the first step, or the fixed scale."""
 
     @_takes_opt
-    def __init__(self, optimizer: Any, loss_scale: Any) -> None:
+    def __init__(self, optimizer: Optimizer, loss_scale: LossScaleArgument) -> None:
         self._raise_if_strategy_unsupported()
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
@@ -120,25 +128,34 @@ class LossScaleOptimizer(_Base):
                 number, scale = scale, FixedLossScale(max(scale, 1.0))
                 scale._loss_scale_value = number  # may be below 1, as in Keras from 2.4 on
             scale = read_as_tensor(scale)
-        elif is_standard(scale, DynamicLossScale) and not isinstance(loss_scale, str):
+        elif _is_dynamic(scale) and not isinstance(loss_scale, str):
             _given_away(scale)
-            if family.kind != "keras3":
+            if family.kind is not KerasKind.KERAS_3:
                 with tf.init_scope():  # an optimizer may be made while a function is traced
-                    scale = DynamicLossScale(
-                        scale.initial_loss_scale,
-                        scale.increment_period,
-                        scale.multiplier,
-                        minimum_scale=minimum_of(scale),
-                    )
+                    scale = _copy_of(cast(DynamicLossScaleObject, scale))
         self._wrap(optimizer, family, scale)
 
-    def _effective_scale(self) -> Any:
+    def _effective_scale(self) -> Tensor:
         if type(self).loss_scale is LossScaleOptimizer.loss_scale:
             return self._state()  # a step needs no object that can also be called
         return super()._effective_scale()
 
 
-def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
+def _is_dynamic(loss_scale: Union[float, LossScaleObject]) -> bool:
+    return not isinstance(loss_scale, float) and is_standard(loss_scale, DynamicLossScale)
+
+
+def _copy_of(loss_scale: DynamicLossScaleObject) -> LossScaleObject:
+    """Returns a `DynamicLossScale` with the same arguments, at its initial scale."""
+    return DynamicLossScale(
+        loss_scale.initial_loss_scale,
+        loss_scale.increment_period,
+        loss_scale.multiplier,
+        minimum_scale=minimum_of(loss_scale),
+    )
+
+
+def from_loss_scale(optimizer: Optimizer, loss_scale: LossScaleArgument) -> Optimizer:
     """Wraps `optimizer` in the final `LossScaleOptimizer`, with the scaling that `loss_scale` sets.
 
     Args:
@@ -166,7 +183,7 @@ _has_warned: "weakref.WeakKeyDictionary[Any, bool]" = weakref.WeakKeyDictionary(
 """By the loss scales that were given away."""
 
 
-def _given_away(loss_scale: Any) -> None:
+def _given_away(loss_scale: LossScaleArgument) -> None:
     """Lets `loss_scale` warn once, when it is read or given to a second optimizer."""
     if loss_scale in _has_warned:
         _warn(loss_scale)
@@ -176,20 +193,20 @@ def _given_away(loss_scale: Any) -> None:
 
 
 class _WarnsWhenRead:
-    """A `DynamicLossScale`, ours or TensorFlow's, whose state an optimizer does not use."""
+    """A `DynamicLossScale` of the shim or of TensorFlow, whose state an optimizer does not use."""
 
     @do_not_convert
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         if self in _has_warned:  # not so if the program made another instance of the class
             _warn(self)
         return super().__call__()  # type: ignore[misc]  # the class of the loss scale defines it
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        cls = behaves_as(self)  # a copy has not been given away
+        cls = behaves_as(cast(LossScaleObject, self))  # a copy has not been given away
         return (cls.__new__, (cls,), *super().__reduce_ex__(protocol)[2:])
 
 
-def _warn(loss_scale: Any) -> None:
+def _warn(loss_scale: LossScaleArgument) -> None:
     if not _has_warned[loss_scale]:
         _has_warned[loss_scale] = True
         tf1.logging.warning(

@@ -1,16 +1,23 @@
 """The experimental policy on TensorFlow 2.9 and later, whose Keras has none.
 
-Its loss scale is that of the optimizers that `compile` wraps. Files of a model contain it in two
+`compile` wraps optimizers with its loss scale. Files of a model contain it in two
 ways: the optimizer has it, and a layer that was given such a policy.
 """
 
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_standard
 from tf_lossscale._keras.arguments import loss_scale_from_config
 from tf_lossscale._keras.compiling import SCALED
 from tf_lossscale._keras.config import serialized_loss_scale
 from tf_lossscale._keras.policy_marks import MadePolicy, PolicyClass, mark_of, set_mark
+from tf_lossscale._types import (
+    Config,
+    CustomObjects,
+    DtypePolicy,
+    LossScaleArgument,
+    LossScaleObject,
+)
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.files import serialize_like
 
@@ -48,14 +55,16 @@ class PolicyWithLossScale(MadePolicy, metaclass=PolicyClass):
     is_experimental = True
     _pickled_as = (__name__, "PolicyWithLossScale")
 
-    def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
+    def __init__(self, name: Any, loss_scale: LossScaleArgument = "auto") -> None:
         super().__init__(name)
         if isinstance(loss_scale, dict):
             loss_scale = loss_scale_from_config(loss_scale)
         if isinstance(loss_scale, str) and loss_scale == "auto":
             loss_scale = "dynamic" if self.name == SCALED else None
         is_dynamic = isinstance(loss_scale, str) and loss_scale == "dynamic"
-        self._loss_scale: Optional[Any] = None if is_dynamic else as_loss_scale(loss_scale)
+        self._loss_scale: Optional[LossScaleObject] = (
+            None if is_dynamic else as_loss_scale(loss_scale)
+        )
         self.scales = is_dynamic or self._loss_scale is not None
         if type(self) is PolicyWithLossScale and not self._scale_follows_from_name():
             self.__class__ = _PolicyWithOwnLossScale
@@ -65,7 +74,7 @@ class PolicyWithLossScale(MadePolicy, metaclass=PolicyClass):
     scales: bool
 
     @property
-    def loss_scale(self) -> Optional[Any]:
+    def loss_scale(self) -> Optional[LossScaleObject]:
         """The loss scale that was passed, or the default one of the policy."""
         # Created on first use, because variables cannot be created everywhere.
         if self.scales and self._loss_scale is None:
@@ -73,7 +82,7 @@ class PolicyWithLossScale(MadePolicy, metaclass=PolicyClass):
                 self._loss_scale = DynamicLossScale()
         return self._loss_scale
 
-    def get_config(self) -> Dict[str, Any]:
+    def get_config(self) -> Config:
         """Returns the name, and the loss scale unless it follows from the name."""
         config = {"name": self.name}
         if self._scale_follows_from_name():
@@ -90,7 +99,7 @@ class PolicyWithLossScale(MadePolicy, metaclass=PolicyClass):
         is_dynamic = is_standard(scale, DynamicLossScale)
         return is_dynamic and bool(scale.get_config() == _SCALE_OF_COMPILE)
 
-    def _serialized_loss_scale(self) -> Optional[Dict[str, Any]]:
+    def _serialized_loss_scale(self) -> Optional[Config]:
         if not self.scales:
             return None
         loss_scale = self._loss_scale
@@ -99,8 +108,10 @@ class PolicyWithLossScale(MadePolicy, metaclass=PolicyClass):
         return serialized_loss_scale(loss_scale)
 
     @classmethod
-    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
-        """Makes a policy from the result of `get_config`, including that of TensorFlow 2.1 to 2.8.
+    def from_config(
+        cls, config: Config, custom_objects: Optional[CustomObjects] = None
+    ) -> DtypePolicy:
+        """Makes a policy from the result of `get_config`, also of TensorFlow 2.1 to 2.8.
 
         Args:
           config: maps the names of the constructor's arguments to their values.
@@ -136,11 +147,11 @@ class PolicyThatIsSet(PolicyWithLossScale):
         set_mark(self, mark_of(policy))
 
     @property
-    def loss_scale(self) -> Optional[Any]:
+    def loss_scale(self) -> Optional[LossScaleObject]:
         """The loss scale of the policy."""
         return self.was_set_for.loss_scale
 
-    def get_config(self) -> Dict[str, Any]:
+    def get_config(self) -> Config:
         """Returns the name."""
         return {"name": self.name}
 

@@ -12,25 +12,43 @@ the first one. docs/keras.md describes the resulting `isinstance`.
 import copyreg
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Union
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from tf_lossscale._core.same_class import SameClass
 from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
+from tf_lossscale._types import Class
 from tf_lossscale._versions import files
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras import (
     KERAS_PACKAGES,
     KerasFamily,
+    KerasKind,
     default_family,
     loaded_families,
     loaded_keras_packages,
 )
 from tf_lossscale._versions.private_hooks import refuse_uncalled
 
-_WRAPPERS = {"legacy": OptimizerV2Wrapper, "new": Keras2Wrapper, "keras3": Keras3Wrapper}
+_WRAPPERS = {
+    KerasKind.LEGACY: OptimizerV2Wrapper,
+    KerasKind.NEW: Keras2Wrapper,
+    KerasKind.KERAS_3: Keras3Wrapper,
+}
 
 
 class OneKind(SameClass):
@@ -42,11 +60,12 @@ class OneKind(SameClass):
 
     _family: KerasFamily  # of each class
 
-    def __init__(cls, *args: Any, **kwargs: Any) -> None:
+    def __init__(cls, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        refuse_uncalled(cls, *{"legacy", "new", cls._family.kind})
+        kinds = {KerasKind.LEGACY, KerasKind.NEW, cls._family.kind}
+        refuse_uncalled(cls, *[kind.value for kind in kinds])
 
-    def mro(cls) -> List[Any]:
+    def mro(cls) -> List[type]:
         order = type.mro(cls)
         implementations = [base for base in order if "_is_implementation" in vars(base)]
         if len(implementations) < 2:
@@ -65,7 +84,7 @@ class OneKind(SameClass):
         signature = inspect.signature(cls.__init__)  # type: ignore[misc] # a subclass may change it
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
-    def originals(cls) -> Iterable[Any]:
+    def originals(cls) -> Iterable[Optional[Class]]:
         """Returns the installed classes of the same name and role, of every loaded Keras."""
         public = vars(cls).get("_derived_from", cls)
         if "role" not in vars(public):
@@ -77,7 +96,7 @@ class OneKind(SameClass):
             else:
                 yield family.installed_final if public is cls else family.installed_class
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
         """Makes an instance, without requirements on the arguments.
 
         Since TensorFlow 2.9, the metaclass of the installed classes requires the inner optimizer as
@@ -87,34 +106,36 @@ class OneKind(SameClass):
 
 
 @functools.lru_cache(maxsize=None)
-def _implementation(family: KerasFamily) -> Any:
-    wrapper: Any = _WRAPPERS[family.kind]
-    bases: Tuple[Any, ...] = (wrapper,)
+def _implementation(family: KerasFamily) -> Class:
+    wrapper: Class = _WRAPPERS[family.kind]
+    bases: Tuple[Class, ...] = (wrapper,)
     for installed in (family.installed_class, family.base):
         if installed is not None and not any(issubclass(base, installed) for base in bases):
             bases += (installed,)
-    namespace: Dict[str, Any] = {} if family.kind == "keras3" else forwards(family.base, bases)
+    namespace: Dict[str, Any] = {}
+    if family.kind is not KerasKind.KERAS_3:
+        namespace = forwards(family.base, bases)
     namespace.update(_family=family, _is_implementation=True, _class_for=classmethod(_class_for))
     namespace.update(__doc__=wrapper.__doc__, __module__=__name__)
     name = wrapper.__name__.replace("Wrapper", "Implementation")
     return _metaclass_of(bases)(name, bases, namespace)
 
 
-def _metaclass_of(bases: Sequence[Any]) -> Any:
-    """Returns a metaclass that is compatible with those of all bases, creating one if needed."""
+def _metaclass_of(bases: Sequence[Class]) -> Class:
+    """Returns a metaclass that is compatible with all bases, creating one if needed."""
     given = dict.fromkeys([OneKind, *map(type, bases)])
     most_derived = [cls for cls in given if sum(issubclass(other, cls) for other in given) == 1]
     return most_derived[0] if len(most_derived) == 1 else _combined(tuple(most_derived))
 
 
 @functools.lru_cache(maxsize=None)
-def _combined(metaclasses: Tuple[Any, ...]) -> Any:
+def _combined(metaclasses: Tuple[type, ...]) -> Class:
     metaclass = type("OneKind", metaclasses, {})
     copyreg.pickle(metaclass, _reduce_class)  # `pickle` looks up the exact class, not its bases
     return metaclass
 
 
-def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
+def _reduce_class(cls: Class) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
     """Returns what `pickle` stores for a class; derived classes are not module attributes."""
     public = vars(cls).get("_derived_from")
     return str(cls.__qualname__) if public is None else (_class_for, (public, cls._family))
@@ -123,7 +144,7 @@ def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, .
 copyreg.pickle(OneKind, _reduce_class)
 
 
-def _class_for(cls: Any, family: KerasFamily) -> Any:
+def _class_for(cls: Class, family: KerasFamily) -> Class:
     public = vars(cls).get("_derived_from", cls)
     # The name is written to model files. A class without a role of its own is a user's.
     name = family.installed_name(public.role) if "role" in vars(public) else public.__name__
@@ -132,7 +153,7 @@ def _class_for(cls: Any, family: KerasFamily) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _derived(public: Any, family: KerasFamily, name: str) -> Any:
+def _derived(public: Class, family: KerasFamily, name: str) -> Class:
     is_ours = "role" in vars(public)
     bases = (public,) if public._family == family else (public, _implementation(family))
     body = {
@@ -155,7 +176,7 @@ def _derived(public: Any, family: KerasFamily, name: str) -> Any:
     return cls
 
 
-def _dispatch_unbound_calls(public: Any) -> None:
+def _dispatch_unbound_calls(public: Class) -> None:
     """Makes `LossScaleOptimizer.apply_gradients(optimizer, ...)` work for every kind."""
     for name in _DIRECT:
         if name not in vars(public):
@@ -165,18 +186,20 @@ def _dispatch_unbound_calls(public: Any) -> None:
 _DIRECT = ("apply_gradients", "get_config", "get_scaled_loss", "get_unscaled_gradients", "minimize")
 
 
-def _dispatcher(public: Any, name: str) -> Any:
+def _dispatcher(public: Class, name: str) -> Callable[..., Any]:
     @functools.wraps(getattr(public, name))
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         return getattr(super(public, self), name)(*args, **kwargs)
 
     return do_not_convert(method)
 
 
-def serialized_like_the_installed(cls: Any) -> Any:
+def serialized_like_the_installed(cls: Class) -> Class:
     """Decorates a public class: gives it the name that the installed class has in model files."""
     family: KerasFamily = cls._family
-    if family.kind != "new":  # for "new", instances have a derived class, as in Keras itself
+    if (
+        family.kind is not KerasKind.NEW
+    ):  # for these, instances have a derived class, as in Keras itself
         cls.__name__ = family.installed_name(cls.role)
         files.serialize_as(family, cls, cls.__name__)
     elif cls.role == "final":
@@ -184,7 +207,7 @@ def serialized_like_the_installed(cls: Any) -> Any:
     return cls
 
 
-def with_installed_experimental(public: Any) -> Any:
+def with_installed_experimental(public: Class) -> Class:
     """Returns `public`, or a subclass that also derives from the installed experimental class."""
     installed = public._family.installed_experimental
     if installed is None or issubclass(public, installed):
@@ -214,7 +237,7 @@ class LossScaleOptimizer(_Implementation):
     `iterations` still counts the step, and the scale is halved, but not below 1, or below the
     further argument `minimum_scale`, which is passed by keyword. A fixed scale skips no step.
 
-    State: that of `inner_optimizer`, and two non-trainable variables of shape `[]`:
+    State: the state of `inner_optimizer`, and two non-trainable variables of shape `[]`:
 
     * `loss_scale` (float32), which reads as a tensor: the scale. It begins at `initial_scale` and
       is never reset. Its name in checkpoints is `current_loss_scale`; on Keras 3, `dynamic_scale`.
@@ -270,7 +293,7 @@ class _Registration(Subscriber):
     def is_of_interest(self, name: str) -> bool:
         return name in KERAS_PACKAGES
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
         if name in loaded_keras_packages():
             files.register_loss_scale_optimizer(name, LossScaleOptimizer)
 

@@ -10,6 +10,20 @@ from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special
+from tf_lossscale._types import (
+    Class,
+    Gradients,
+    GradsAndVars,
+    Loss,
+    NewKeras2Optimizer,
+    Optimizer,
+    Pairs,
+    SavedObject,
+    ScaleState,
+    Tape,
+    Variable,
+    VarList,
+)
 from tf_lossscale._versions.base import do_not_convert, has, tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
@@ -17,13 +31,13 @@ from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 
-def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
+def forwards(base: Class, own: Sequence[Class]) -> Dict[str, Any]:
     """Returns a `Forward` for every name of the Keras class `base` that our classes do not define.
 
     The wrapper is an instance of `base` because Keras requires it, but no method of `base` may run
-    on it: the slots, hyperparameters and counters are those of the inner optimizer.
+    on it: the slots, hyperparameters and counters belong to the inner optimizer.
 
-    The methods that checkpoints use are restored to those of `Trackable`. Up to TensorFlow 2.10 the
+    The methods that checkpoints use are again the methods of `Trackable`. Up to TensorFlow 2.10 the
     wrapper is also an instance of an installed wrapper, which would delegate them to the inner
     optimizer and so miss our loss scale.
     """
@@ -54,11 +68,11 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
 
 @methods_shown_as("LossScaleOptimizer")
 class DelegatingWrapper(LossScaleWrapper):
-    """Has the variables and checkpoints of the inner optimizer, and those of the loss scale."""
+    """Has the variables and checkpoints of the inner optimizer and of the loss scale."""
 
     _advances_first = True
 
-    def _set_up(self, inner: Any, state: Any) -> None:
+    def _set_up(self, inner: Optimizer, state: ScaleState) -> None:
         self.__dict__.update(_optimizer=inner, _state=state)
         inner._maybe_initialize_trackable()  # creates its dicts of deferred values
         if has(Since.LEGACY_SAVES_ONE_OBJECT):
@@ -66,7 +80,7 @@ class DelegatingWrapper(LossScaleWrapper):
             inner._track_trackable(state.saved, "loss_scale", overwrite=True)
 
     @property
-    def initial_scale(self) -> Any:
+    def initial_scale(self) -> Optional[float]:
         """The initial loss scale; None if it is of a user's own class."""
         return self._state.initial_scale
 
@@ -76,36 +90,37 @@ class DelegatingWrapper(LossScaleWrapper):
         return self._state.growth_steps
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Variable:
         """The int64 variable that counts steps, including skipped ones."""
         return self._optimizer.iterations
 
     @iterations.setter
-    def iterations(self, variable: Any) -> None:
+    def iterations(self, variable: Variable) -> None:
         self._optimizer.iterations = variable
 
     @property
     def name(self) -> str:
         """The name of the inner optimizer."""
-        return getattr(self._optimizer, "name", self._optimizer._name)
+        optimizer: Any = self._optimizer
+        return getattr(optimizer, "name", optimizer._name)
 
     @name.setter
     def name(self, value: str) -> None:
         setattr(self._optimizer, "name" if hasattr(self._optimizer, "name") else "_name", value)
 
-    def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
+    def _scaled_on_tape(self, loss: Loss, tape: Optional[Tape]) -> Tuple[Loss, Tape]:
         tape = tape_for(loss, tape)
         with tape:
             return self.get_scaled_loss(loss), tape
 
-    def _unscaled_pairs(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+    def _unscaled_pairs(self, grads_and_vars: GradsAndVars) -> Pairs:
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         gradients = [gradient for gradient, _ in pairs]
         del pairs, grads_and_vars  # frees each scaled gradient as soon as it is unscaled
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
-    def _pairs_with_gradient(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+    def _pairs_with_gradient(self, grads_and_vars: GradsAndVars) -> Pairs:
         """Returns the pairs that have a gradient, where the step can be made."""
         require_replica_context()
         self._raise_if_strategy_unsupported()
@@ -132,15 +147,19 @@ class DelegatingWrapper(LossScaleWrapper):
     # Checkpoints have the layout of the inner optimizer, which has `loss_scale` as a child.
 
     @property
-    def _trackable(self) -> Any:
+    def _trackable(self) -> SavedObject:
         return self._optimizer
 
     _checkpoint_dependencies: Any = Forward("_checkpoint_dependencies")
 
-    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
+    def _trackable_children(
+        self, save_type: str = "checkpoint", **kwargs: object
+    ) -> Dict[str, SavedObject]:
         return dict(self._optimizer._trackable_children(save_type, **kwargs))
 
-    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _lookup_dependency(
+        self, name: str, *args: object, **kwargs: object
+    ) -> Optional[SavedObject]:
         if name == "loss_scale":
             return self._state.saved
         if name == "base_optimizer":  # files of TensorFlow 1.14 to 2.2
@@ -158,10 +177,12 @@ class DelegatingWrapper(LossScaleWrapper):
 class Keras2Wrapper(DelegatingWrapper):
     """The API of the final class, for a newer Keras 2 optimizer."""
 
+    _optimizer: NewKeras2Optimizer
+
     @do_not_convert
     def compute_gradients(
-        self, loss: Any, var_list: Any, tape: Optional[Any] = None
-    ) -> List[Tuple[Any, Any]]:
+        self, loss: Loss, var_list: VarList, tape: Optional[Tape] = None
+    ) -> Pairs:
         """Scales the loss, computes the gradients and unscales them.
 
         Args:
@@ -176,7 +197,7 @@ class Keras2Wrapper(DelegatingWrapper):
         return self._unscaled_pairs(self._optimizer.compute_gradients(scaled, var_list, tape=tape))
 
     @do_not_convert
-    def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> None:
+    def minimize(self, loss: Loss, var_list: VarList, tape: Optional[Tape] = None) -> None:
         """Scales the loss, computes the gradients, unscales and applies them.
 
         Args:
@@ -188,7 +209,10 @@ class Keras2Wrapper(DelegatingWrapper):
 
     @do_not_convert
     def apply_gradients(
-        self, grads_and_vars: Any, skip_gradients_aggregation: bool = False, **kwargs: Any
+        self,
+        grads_and_vars: GradsAndVars,
+        skip_gradients_aggregation: bool = False,
+        **kwargs: Any,
     ) -> None:
         """Applies unscaled gradients if all of them are finite on all replicas.
 
@@ -223,7 +247,7 @@ class Keras2Wrapper(DelegatingWrapper):
         request = StepRequest(pairs, own, gradients_of(pairs), arguments, aggregate)
         step(self, request)
 
-    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
+    def _apply(self, gradients: Gradients, arguments: StepArguments) -> None:
         if gradients:
             self._optimizer.apply_gradients(
                 list(zip(gradients, arguments.variables)), skip_gradients_aggregation=True

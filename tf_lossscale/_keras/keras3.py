@@ -1,6 +1,6 @@
 """The wrapper of Keras 3 optimizers: the methods and update rules of Keras 2 on Keras 3's class."""
 
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional
 
 from tf_lossscale._core import scaling
 from tf_lossscale._core.refusals import refuse_updates
@@ -11,6 +11,18 @@ from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.step_style import Call
 from tf_lossscale._keras.steps import StepArguments, StepRequest, reduce_sum, step
+from tf_lossscale._types import (
+    Gradient,
+    Gradients,
+    GradsAndVars,
+    Loss,
+    Operation,
+    Pairs,
+    Tape,
+    Variable,
+    Variables,
+    VarList,
+)
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import called_by_keras
@@ -35,7 +47,7 @@ class Keras3Wrapper(Keras3Attributes):
     _advances_first = False
 
     @do_not_convert
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: Loss) -> Loss:
         """Returns the loss multiplied by the loss scale, as Keras 3 does before it calls `apply`.
 
         Args:
@@ -55,7 +67,7 @@ class Keras3Wrapper(Keras3Attributes):
         return scaled
 
     @do_not_convert
-    def get_scaled_loss(self, loss: Any) -> Any:
+    def get_scaled_loss(self, loss: Loss) -> Loss:
         """Returns the loss multiplied by the loss scale.
 
         Args:
@@ -96,7 +108,9 @@ class Keras3Wrapper(Keras3Attributes):
         return name in vars(self) or keras_optimizers.defined_outside(self, name, *others)
 
     @do_not_convert
-    def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> Any:
+    def minimize(
+        self, loss: Loss, var_list: VarList, tape: Optional[Tape] = None
+    ) -> Optional[Operation]:
         """Scales the loss, computes the gradients, unscales and applies them.
 
         Args:
@@ -108,8 +122,8 @@ class Keras3Wrapper(Keras3Attributes):
 
     @do_not_convert
     def compute_gradients(
-        self, loss: Any, var_list: Any, tape: Optional[Any] = None
-    ) -> List[Tuple[Any, Any]]:
+        self, loss: Loss, var_list: VarList, tape: Optional[Tape] = None
+    ) -> Pairs:
         """Scales the loss, computes the gradients and unscales them.
 
         Args:
@@ -131,7 +145,7 @@ class Keras3Wrapper(Keras3Attributes):
         return list(zip(unscaled, variables))
 
     @do_not_convert
-    def aggregate_gradients(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+    def aggregate_gradients(self, grads_and_vars: GradsAndVars) -> Pairs:
         """Sums gradients over the replicas, as a step does before it tests them.
 
         Args:
@@ -147,7 +161,9 @@ class Keras3Wrapper(Keras3Attributes):
         return scaling.with_gradients(pairs, reduce_sum(gradients))
 
     @do_not_convert
-    def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: GradsAndVars, **kwargs: object
+    ) -> Optional[Operation]:
         """Applies the gradients if all of them are finite on all replicas.
 
         They are applied as they are, as on Keras 2. Only in a step that uses `scale_loss` or
@@ -183,11 +199,13 @@ class Keras3Wrapper(Keras3Attributes):
             # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
             self._calls.pass_on()
             self.apply(tuple(gradients), tuple(variables))
-            self._calls.begin()  # for an override that does not call ours
+            self._calls.begin()  # for an override that does not call our method
         return self.iterations
 
     @do_not_convert
-    def apply(self, grads: Iterable[Any], trainable_variables: Optional[Any] = None) -> None:
+    def apply(
+        self, grads: Iterable[Optional[Gradient]], trainable_variables: Optional[Variables] = None
+    ) -> None:
         """Unscales the gradients and applies them if all of them are finite on all replicas.
 
         Args:
@@ -221,7 +239,7 @@ class Keras3Wrapper(Keras3Attributes):
         self._apply_all(gradients, variables)
 
     def stateless_apply(
-        self, optimizer_variables: Any, grads: Any, trainable_variables: Any
+        self, optimizer_variables: Variables, grads: Any, trainable_variables: Variables
     ) -> None:
         """Raises an error: as Keras's own class, it does not work with the TensorFlow backend.
 
@@ -237,7 +255,7 @@ class Keras3Wrapper(Keras3Attributes):
             "stateless_apply() is not supported with the TensorFlow backend: call apply()."
         )
 
-    def _end_micro_batch(self, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
+    def _end_micro_batch(self, gradients: Gradients, variables: Variables) -> bool:
         """Ends the calls of a micro-batch of `accumulate`; returns whether they scaled its loss.
 
         Each micro-batch decides for itself, because the calls between the last of them and the step
@@ -250,10 +268,10 @@ class Keras3Wrapper(Keras3Attributes):
         self._calls.begin()
         self._note(Call.SCALE_LOSS if is_scaled else Call.UNSCALE)
 
-    def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
+    def _apply_weight_decay(self, variables: Variables) -> None:
         """Does nothing, as in Keras's own class: the inner optimizer decays in its own step."""
 
-    def _is_assigned(self, variable: Any) -> bool:
+    def _is_assigned(self, variable: Variable) -> bool:
         """Returns whether Keras assigns gradients to a variable, which are then not unscaled."""
         # Keras 3.10 and later have this method, which a subclass may override.
         overwrites = getattr(self, "_overwrite_variable_with_gradient", None)
@@ -273,7 +291,10 @@ class Keras3Wrapper(Keras3Attributes):
         )
 
     def _apply_all(
-        self, gradients: List[Any], variables: List[Any], summed_by_caller: bool = False
+        self,
+        gradients: List[Optional[Gradient]],
+        variables: List[Variable],
+        summed_by_caller: bool = False,
     ) -> None:
         scaling.require_replica_context("apply")
         self._raise_if_strategy_unsupported()
@@ -290,12 +311,12 @@ class Keras3Wrapper(Keras3Attributes):
         arguments = StepArguments([variable for _, variable in pairs], aggregate=aggregate)
         step(self, StepRequest(pairs, own, summed, arguments, not summed_by_caller))
 
-    def _counter_of_skipped(self) -> Optional[Any]:
+    def _counter_of_skipped(self) -> Optional[Variable]:
         if self.inner_optimizer.gradient_accumulation_steps:
             return None  # accumulation depends on the count, so a skipped step must not change it
         return self.inner_optimizer.iterations.value
 
-    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> None:
+    def _apply(self, gradients: Gradients, arguments: StepArguments) -> None:
         inner, variables = self.inner_optimizer, arguments.variables
         if not arguments.aggregate:
             with keras_optimizers.keras_3_is_given_sums(inner):
@@ -308,6 +329,6 @@ class Keras3Wrapper(Keras3Attributes):
             inner.apply(gradients, trainable_variables=variables)
 
 
-def _watched(variable: Any) -> Any:
+def _watched(variable: Variable) -> Any:
     """Returns what a tape watches of a variable: Keras 3 keeps TensorFlow's inside."""
     return variable if isinstance(variable, tf.Variable) else variable.value

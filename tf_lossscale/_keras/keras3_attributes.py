@@ -1,7 +1,7 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
 import types
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import IO, Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -13,6 +13,19 @@ from tf_lossscale._keras.arguments import NAME_ON_KERAS_3, OPTIONS_OF_KERAS_3
 from tf_lossscale._keras.keras2_checkpoints import Keras2Checkpoints, Positions
 from tf_lossscale._keras.step_style import Call, StepCalls, note_overrides
 from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
+from tf_lossscale._types import (
+    CheckpointPosition,
+    Class,
+    KerasStore,
+    Nest,
+    Operation,
+    Optimizer,
+    SavedObject,
+    ScaleState,
+    Tensor,
+    Variable,
+    Variables,
+)
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras import called_by_keras
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
@@ -23,34 +36,36 @@ _LARGEST_FLOAT32 = 3.4028234663852886e38
 class _Keras3State(InVariables):
     """The scale in the variables that Keras 3 saves, with the minimum and maximum of Keras 2."""
 
-    def __init__(self, optimizer: Any, multiplier: float, minimum: float) -> None:
+    def __init__(self, optimizer: Optimizer, multiplier: float, minimum: float) -> None:
         self._optimizer = optimizer
         self.dynamic: bool = optimizer.dynamic_growth_steps is not None
         self.multiplier = multiplier
         self._minimum_scale = minimum
 
+    loss_scale: Any = None  # no `LossScale` holds it
+    saved: Any = None  # Keras 3 saves the variables itself
     initial_scale = Forward("initial_scale")
     growth_steps = Forward("dynamic_growth_steps")  # it can be set on the optimizer
 
     @property
-    def counter(self) -> Optional[Any]:
+    def counter(self) -> Optional[Variable]:
         return self._optimizer.step_counter.value if self.dynamic else None
 
     @property
-    def current_loss_scale(self) -> Any:
+    def current_loss_scale(self) -> Variable:
         # Not by the property, which notes that the program reads the scale.
         return vars(self._optimizer)["dynamic_scale"].value
 
     def __float__(self) -> float:
         return float(self())
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         if not self.dynamic:
             return tf.convert_to_tensor(self.initial_scale, dtype=tf.float32)
         return super().__call__()
 
     @do_not_convert
-    def update(self, grads: Any) -> Tuple[Any, Any]:
+    def update(self, grads: Nest) -> Tuple[Optional[Operation], Union[bool, Tensor]]:
         """Updates the scale; returns an operation, and whether to apply the unscaled gradients."""
         if not self.dynamic:
             return tf.no_op(), True
@@ -63,12 +78,12 @@ class _Keras3State(InVariables):
 def _stored(name: str, doc: str) -> Any:
     """Returns a property for an attribute that the constructor of the installed class sets."""
 
-    def read(optimizer: Any) -> Any:
+    def read(optimizer: Optimizer) -> Any:
         if name not in optimizer.__dict__:
             raise AttributeError(name)  # Python then calls `__getattr__`, whose error has a message
         return optimizer.__dict__[name]
 
-    def write(optimizer: Any, value: Any) -> None:
+    def write(optimizer: Optimizer, value: Any) -> None:
         optimizer.__dict__[name] = value
 
     return property(read, write, doc=doc)
@@ -77,7 +92,7 @@ def _stored(name: str, doc: str) -> Any:
 class _Variables(list):
     """A list that can also be called, as on Keras 2: `optimizer.variables()`."""
 
-    def __call__(self) -> List[Any]:
+    def __call__(self) -> List[Variable]:
         return list(self)
 
 
@@ -87,29 +102,29 @@ class Keras3Attributes(LossScaleWrapper):
 
     # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
     _is_not_forwarded: Any = staticmethod(lambda name: name.startswith("_"))
-    _waiting_weights: Optional[Dict[str, Any]] = None
+    _waiting_weights: Optional[KerasStore] = None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         note_overrides(cls)
 
-    def _set_up(self, inner: Any, state: Any) -> None:
+    def _set_up(self, inner: Optimizer, state: ScaleState) -> None:
         """Initializes Keras's class around `inner`, with the variables of the loss scale.
 
         They exist from here on, while Keras creates its own in `build`.
         """
-        initial = state.initial_scale
+        initial: Any = state.initial_scale
         if state.decides:
             with tf.init_scope():
                 initial = float(state())
         else:
             self._check(initial, minimum_of(state))
-        installed: Any = self._family.installed_final
+        installed: Class = self._family.installed_final
         settings = {"initial_scale": initial, "dynamic_growth_steps": state.growth_steps}
         name = self.__dict__.pop("_given_name", None) or NAME_ON_KERAS_3
         installed.__init__(self, inner, name=name, **settings)
         # Created here rather than at the first step, so that no function is traced with a constant
-        # scale. The order must be that of the installed class, as it determines the file layout.
+        # scale. The order must be as in the installed class, because it determines the file layout.
         self.step_counter = self.add_variable(
             shape=(), dtype="int", initializer="zeros", name="step_counter"
         )
@@ -118,7 +133,7 @@ class Keras3Attributes(LossScaleWrapper):
         )
         self.dynamic_scale.assign(initial)
         # Of the instance, until it is built: Keras's warnings about files would otherwise name a
-        # line of ours.
+        # line of the shim.
         self.__dict__["load_own_variables"] = self._load_before_build
         if state.decides:
             self._state = state
@@ -142,7 +157,7 @@ class Keras3Attributes(LossScaleWrapper):
                 f"float32, {_LARGEST_FLOAT32}, but initial_scale is {initial}."
             )
 
-    def build(self, var_list: Sequence[Any]) -> None:
+    def build(self, var_list: Variables) -> None:
         """Creates the slots of the inner optimizer.
 
         Args:
@@ -174,46 +189,52 @@ class Keras3Attributes(LossScaleWrapper):
 
     # Checkpoints: which object of the program a child in a file is restored into.
 
-    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _lookup_dependency(
+        self, name: str, *args: object, **kwargs: object
+    ) -> Optional[SavedObject]:
         # Files of Keras 2 have these names, too, for other variables: see `keras2_checkpoints`.
         if name in ("_iterations", "_learning_rate", "_variables"):
             return None
         return super()._lookup_dependency(name, *args, **kwargs)  # type: ignore[misc]
 
-    def _own_dependency(self, name: str) -> Any:
+    def _own_dependency(self, name: str) -> Optional[SavedObject]:
         """Returns the child of this name in files of Keras 3."""
         return super()._lookup_dependency(name)  # type: ignore[misc]
 
-    def _trackable_children(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
+    def _trackable_children(self, *args: object, **kwargs: object) -> Dict[str, SavedObject]:
         children = super()._trackable_children(*args, **kwargs)  # type: ignore[misc]
         checkpoints = self.__dict__.get("_checkpoints")
         return children if checkpoints is None else {**children, **checkpoints.children}
 
     @property
-    def _deferred_dependencies(self) -> Any:
+    def _deferred_dependencies(self) -> Dict[str, List[CheckpointPosition]]:
         kept = super()._deferred_dependencies  # type: ignore[misc]
         if "_checkpoints" not in self.__dict__:
             return kept  # within the constructor
         return Positions(self._checkpoints.take, kept)
 
     def _create_or_restore_slot_variable(
-        self, slot_variable_position: Any, slot_name: str, variable: Any, **kwargs: Any
-    ) -> Any:
+        self,
+        slot_variable_position: CheckpointPosition,
+        slot_name: str,
+        variable: Variable,
+        **kwargs: object,
+    ) -> Optional[Variable]:
         """Returns the slot of a file of Keras 2, which TensorFlow then restores."""
         return self._checkpoints.slot(slot_name, variable, slot_variable_position)
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Variable:
         """The variable that counts steps, including skipped ones."""
         return self.inner_optimizer.iterations
 
     @iterations.setter
-    def iterations(self, variable: Any) -> None:
+    def iterations(self, variable: Variable) -> None:
         # Up to Keras 3.4, the base class creates its own, unused counter under this name. From 3.5
-        # on, setting that of the inner optimizer is an AttributeError.
+        # on, setting the inner optimizer's counter is an AttributeError.
         self._owner_of_options.iterations = variable
 
-    def _set_inner(self, inner: Any) -> None:
+    def _set_inner(self, inner: Optimizer) -> None:
         self.__dict__["_optimizer"] = inner
 
     inner_optimizer = vars(LossScaleWrapper)["inner_optimizer"].setter(_set_inner)
@@ -232,7 +253,7 @@ class Keras3Attributes(LossScaleWrapper):
     initial_scale = _stored("initial_scale", "The initial loss scale.").setter(_set_initial_scale)
 
     @property
-    def _owner_of_options(self) -> Any:
+    def _owner_of_options(self) -> Optimizer:
         # While the base class creates the wrapper's variables, it must see no options set, or the
         # wrapper would have more variables than the installed class.
         if self.__dict__.get("_forwards_options"):
@@ -241,7 +262,7 @@ class Keras3Attributes(LossScaleWrapper):
         return self.__dict__.setdefault("_own_options", unset)
 
     def exclude_from_weight_decay(
-        self, var_list: Optional[Sequence[Any]] = None, var_names: Optional[Sequence[str]] = None
+        self, var_list: Optional[Variables] = None, var_names: Optional[Sequence[str]] = None
     ) -> None:
         """Excludes variables from the weight decay of the inner optimizer.
 
@@ -252,7 +273,7 @@ class Keras3Attributes(LossScaleWrapper):
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
     @property
-    def dynamic_scale(self) -> Any:
+    def dynamic_scale(self) -> Variable:
         """The Keras 3 variable that holds the scale: float32, of shape `[]`.
 
         A step that scales its loss by hand with this name, which Keras 2 does not have, is a step
@@ -265,12 +286,12 @@ class Keras3Attributes(LossScaleWrapper):
         return self.__dict__["dynamic_scale"]
 
     @dynamic_scale.setter
-    def dynamic_scale(self, variable: Any) -> None:
+    def dynamic_scale(self, variable: Variable) -> None:
         self.__dict__["dynamic_scale"] = variable
 
     @property
-    def variables(self) -> Any:
-        """The variables in the order of Keras 2: those of the inner optimizer, `iterations` first.
+    def variables(self) -> List[Variable]:
+        """The variables in the order of Keras 2: `iterations`, then others of the inner optimizer.
 
         Those of the loss scale and of Keras's base class come last. The list can also be called, as
         a method of Keras 2. Keras itself gets its own order, which its files have.
@@ -280,15 +301,15 @@ class Keras3Attributes(LossScaleWrapper):
         return _Variables([*self.inner_optimizer.variables, *reversed(self._variables)])
 
     @property
-    def weights(self) -> List[Any]:
+    def weights(self) -> List[Variable]:
         """The list `variables`, under another name of Keras 2."""
         return list(self.variables)
 
-    def get_weights(self) -> List[Any]:
+    def get_weights(self) -> List[np.ndarray]:
         """Returns the values of `variables`, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
 
-    def set_weights(self, weights: Sequence[Any]) -> None:
+    def set_weights(self, weights: Sequence[Variable]) -> None:
         """Sets the variables of this and of the inner optimizer.
 
         If the slots do not exist yet, their values are set when `build` creates them.
@@ -304,7 +325,7 @@ class Keras3Attributes(LossScaleWrapper):
             values = [*reversed(values[-own:]), *values[:-own]]
         self._set_in_keras_order(values)
 
-    def _set_in_keras_order(self, values: List[Any]) -> None:
+    def _set_in_keras_order(self, values: List[np.ndarray]) -> None:
         variables = [*self._variables, *self.inner_optimizer.variables]
         are_for_slots = len(values) > len(variables) and not self.built
         self._check_shapes(variables, values, are_for_slots)
@@ -315,7 +336,7 @@ class Keras3Attributes(LossScaleWrapper):
             copies = [np.array(value) for value in values]
             self.__dict__["_waiting_weights"] = {"values": copies, "are_set": len(variables)}
 
-    def _set_waiting(self, values: List[Any], are_set: int) -> None:
+    def _set_waiting(self, values: List[np.ndarray], are_set: int) -> None:
         """Sets the slots, and not what a program may have changed since, as the learning rate."""
         variables = [*self._variables, *self.inner_optimizer.variables]
         self._check_shapes(variables, values, are_for_slots=False)
@@ -323,16 +344,18 @@ class Keras3Attributes(LossScaleWrapper):
             assign_first_replica(variable.value, value)
 
     @staticmethod
-    def _check_shapes(variables: List[Any], values: List[Any], are_for_slots: bool) -> None:
+    def _check_shapes(
+        variables: List[Variable], values: List[np.ndarray], are_for_slots: bool
+    ) -> None:
         shapes = [tuple(variable.shape) for variable in variables]
         given = [np.shape(value) for value in values]
         if given[: len(shapes)] != shapes or not (are_for_slots or len(given) == len(shapes)):
             raise ValueError(
                 f"set_weights() was given {len(given)} arrays, of shapes {given}, but there are "
-                f"{len(shapes)} variables, with those of the scale, of shapes {shapes}."
+                f"{len(shapes)} variables, including the loss scale's, of shapes {shapes}."
             )
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: KerasStore) -> None:
         """Saves the variables of this and of the inner optimizer, for files of Keras.
 
         Args:
@@ -341,7 +364,7 @@ class Keras3Attributes(LossScaleWrapper):
         self._checkpoints.check_save()
         super().save_own_variables(store)  # type: ignore[misc]
 
-    def _load_before_build(self, store: Any) -> None:
+    def _load_before_build(self, store: KerasStore) -> None:
         """Loads what a file has for an optimizer whose slots do not exist yet.
 
         Keras's own method loads nothing then, and warns.
@@ -354,25 +377,26 @@ class Keras3Attributes(LossScaleWrapper):
 
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 
-    def _save_with_loss_scale(self, store: Any) -> None:
+    def _save_with_loss_scale(self, store: KerasStore) -> None:
         self._family.base.save_own_variables(self, store)
         for name, variable in self._state_of_loss_scale():
             store[name] = variable.numpy()
 
-    def _load_with_loss_scale(self, store: Any) -> None:
+    def _load_with_loss_scale(self, store: KerasStore) -> None:
         values = dict(store)
         for name, variable in self._state_of_loss_scale():
             if name in values:
                 variable.assign(values.pop(name))
         self._family.base.load_own_variables(self, values)
 
-    def _state_of_loss_scale(self) -> List[Any]:
+    def _state_of_loss_scale(self) -> List[Variable]:
         weights = getattr(self._state.loss_scale, "_weights", {})
         return [(f"loss_scale_{name}", variable) for (name, _), variable in weights.items()]
 
     @classmethod
-    def _unpickle_model(cls, file: Any) -> Any:
-        # Keras copies an optimizer by saving it, and files name the final class for both of ours.
+    def _unpickle_model(cls, file: IO[bytes]) -> Optimizer:
+        # Keras copies an optimizer by saving it, and files name the final class for both of our
+        # classes.
         copied = super()._unpickle_model(file)  # type: ignore[misc]  # Keras's class defines it
         copied.__class__ = cls
         return copied

@@ -1,7 +1,7 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
 import dataclasses
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.refusals import refuse_updates
@@ -10,6 +10,24 @@ from tf_lossscale._core.scaling import gradients_of, with_gradients
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
+from tf_lossscale._keras.wrapper import InVariables, LossScaleWrapper
+from tf_lossscale._types import (
+    Gradient,
+    Gradients,
+    GradsAndVars,
+    Loss,
+    Operation,
+    Optimizer,
+    OptimizerV2,
+    Pairs,
+    SavedObject,
+    ScaleState,
+    Tape,
+    Tensor,
+    Variable,
+    Variables,
+    VarList,
+)
 from tf_lossscale._versions import optimizer_v2
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import TrackableReference, called_from_checkpoint
@@ -29,21 +47,22 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     """The API of the final class, for an `OptimizerV2`, in eager mode and in graphs."""
 
     _HAS_AGGREGATE_GRAD = True
+    _optimizer: OptimizerV2
 
-    def _set_up(self, inner: Any, state: Any) -> None:
+    def _set_up(self, inner: Optimizer, state: ScaleState) -> None:
         super()._set_up(inner, state)
-        if state.dynamic and not state.decides:
+        if isinstance(state, InVariables):
             show_to_keras_session(self._family, [state.current_loss_scale, state.counter])
 
     @do_not_convert
     def minimize(
         self,
-        loss: Any,
-        var_list: Any,
-        grad_loss: Optional[Any] = None,
+        loss: Loss,
+        var_list: VarList,
+        grad_loss: Optional[Tensor] = None,
         name: Optional[str] = None,
-        tape: Optional[Any] = None,
-    ) -> Any:
+        tape: Optional[Tape] = None,
+    ) -> Optional[Operation]:
         """Scales the loss, computes the gradients, unscales and applies them.
 
         Args:
@@ -63,8 +82,12 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     @do_not_convert
     def _compute_gradients(
-        self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
-    ) -> List[Tuple[Any, Any]]:
+        self,
+        loss: Loss,
+        var_list: VarList,
+        grad_loss: Optional[Tensor] = None,
+        tape: Optional[Tape] = None,
+    ) -> Pairs:
         scaled, tape = self._scaled_on_tape(loss, tape)
         compute = self._optimizer._compute_gradients
         if optimizer_v2.COMPUTES_WITH_TAPE:
@@ -81,14 +104,14 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             gradients = tape.gradient(scaled, variables, grad_loss)
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
-    def _clips(self) -> Dict[str, Any]:
+    def _clips(self) -> Dict[str, float]:
         """Returns how the inner optimizer would clip the scaled gradients, as it did up to 2.3."""
         names = () if optimizer_v2.CLIPS_WHEN_APPLIED else ("clipnorm", "clipvalue")
         clips = {name: getattr(self._optimizer, name, None) for name in names}
         return {name: limit for name, limit in clips.items() if limit is not None}
 
     @do_not_convert
-    def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
+    def get_gradients(self, loss: Loss, params: Variables) -> List[Optional[Gradient]]:
         """Returns the unscaled gradients of a loss tensor in a graph.
 
         Args:
@@ -111,20 +134,20 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         return self.get_unscaled_gradients(gradients)
 
     @do_not_convert
-    def get_updates(self, loss: Any, params: Sequence[Any]) -> List[Any]:
+    def get_updates(self, loss: Loss, params: Variables) -> List[Optional[Operation]]:
         """Returns a list with the operation that runs a step, for graph-mode Keras."""
         return [self.apply_gradients(list(zip(self.get_gradients(loss, params), params)))]
 
-    def _clip_gradients(self, grads: Any) -> Any:
+    def _clip_gradients(self, grads: Gradients) -> Gradients:
         return grads  # apply_gradients clips them after it sums them over the replicas
 
     @do_not_convert
     def apply_gradients(
         self,
-        grads_and_vars: Any,
+        grads_and_vars: GradsAndVars,
         name: Optional[str] = None,
         experimental_aggregate_gradients: bool = True,
-    ) -> Any:
+    ) -> Optional[Operation]:
         """Applies unscaled gradients if all of them are finite on all replicas.
 
         Args:
@@ -150,7 +173,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         )
         return step(self, _SUM_HERE[optimizer_v2.SUMS](self, request))
 
-    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
+    def _apply(self, gradients: Gradients, arguments: StepArguments) -> Optional[Operation]:
         clips = self._clips()
         if "clipnorm" in clips:
             gradients = [tf.clip_by_norm(gradient, clips["clipnorm"]) for gradient in gradients]
@@ -170,14 +193,14 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         super()._set_learning_rate(value)
 
     @property
-    def weights(self) -> List[Any]:
-        """The variables of the inner optimizer, in its order, without those of the loss scale."""
+    def weights(self) -> List[Variable]:
+        """The variables of the inner optimizer, in its order, but not of the loss scale."""
         return self._optimizer.weights
 
     # Checkpoint layout of TensorFlow before 2.3: the inner optimizer is a child.
 
     @property
-    def _checkpoint_dependencies(self) -> List[Any]:
+    def _checkpoint_dependencies(self) -> List[SavedObject]:
         if optimizer_v2.SAVES_ONE_OBJECT:
             return super()._checkpoint_dependencies
         return [
@@ -197,7 +220,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 # the inner optimizer, where the original leaves it.
 
 
-def _sum_before_the_test(wrapper: Any, request: StepRequest) -> StepRequest:
+def _sum_before_the_test(wrapper: LossScaleWrapper, request: StepRequest) -> StepRequest:
     if not request.arguments.aggregate:
         return request
     arguments = dataclasses.replace(request.arguments, aggregate=False)
@@ -208,7 +231,9 @@ def _sum_before_the_test(wrapper: Any, request: StepRequest) -> StepRequest:
     return request._replace(arguments=arguments)
 
 
-def _sum_unless_the_inner_optimizer_must(wrapper: Any, request: StepRequest) -> StepRequest:
+def _sum_unless_the_inner_optimizer_must(
+    wrapper: LossScaleWrapper, request: StepRequest
+) -> StepRequest:
     inner, family = wrapper._optimizer, wrapper._family
     needs_own = (
         optimizer_v2.has_own_aggregation(family, inner)
@@ -222,7 +247,7 @@ def _sum_unless_the_inner_optimizer_must(wrapper: Any, request: StepRequest) -> 
     return _with_sums(inner, request._replace(arguments=arguments))
 
 
-def _sum_for_distributed_apply(wrapper: Any, request: StepRequest) -> StepRequest:
+def _sum_for_distributed_apply(wrapper: LossScaleWrapper, request: StepRequest) -> StepRequest:
     if request.same_on_replicas or not request.arguments.aggregate:
         return request
     sums = sums_for_replica(request.pairs)
@@ -233,7 +258,7 @@ def _sum_for_distributed_apply(wrapper: Any, request: StepRequest) -> StepReques
     return request._replace(pairs=with_gradients(request.pairs, sums), arguments=arguments)
 
 
-def _has_own_step(wrapper: Any) -> bool:
+def _has_own_step(wrapper: LossScaleWrapper) -> bool:
     """Returns whether a program overrides `_apply_gradients`, which gets each replica's gradients.
 
     So it does up to TensorFlow 2.4, whose class leaves the sum to the inner optimizer.
@@ -242,7 +267,7 @@ def _has_own_step(wrapper: Any) -> bool:
     return name in vars(wrapper) or defined_outside(wrapper, name, "tf_lossscale")
 
 
-def _with_sums(inner: Any, request: StepRequest) -> StepRequest:
+def _with_sums(inner: Optimizer, request: StepRequest) -> StepRequest:
     pairs = optimizer_v2.aggregate_gradients(inner, request.pairs)
     return request._replace(pairs=pairs, tested=gradients_of(pairs), same_on_replicas=True)
 

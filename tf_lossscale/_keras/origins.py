@@ -1,12 +1,13 @@
 """Whether tensors of a `tf.function` being traced come from a product, or from a variable."""
 
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set
+from typing import Dict, Iterable, List, Optional, Sequence, Set
 
+from tf_lossscale._types import Graph, Operation, Tensor, Variable
 from tf_lossscale._versions.base import tf
 
 
 def depend_on_products(
-    tensors: Sequence[Any], place: Any, products: Sequence[Optional[str]]
+    tensors: Sequence[Tensor], place: Graph, products: Sequence[Optional[str]]
 ) -> Optional[bool]:
     """Returns whether a tensor comes from an operation that multiplies, or from its gradient.
 
@@ -28,13 +29,15 @@ def depend_on_products(
 
 
 def depend_on_operations(
-    tensors: Sequence[Any], place: Any, operations: Iterable[Any]
+    tensors: Sequence[Tensor], place: Graph, operations: Iterable[Operation]
 ) -> Optional[bool]:
     """Returns whether a tensor depends on one of `operations` of `place`; None if not known."""
     return _depend_on(tensors, place, set(operations))
 
 
-def depend_on_variable(tensors: Sequence[Any], place: Any, variable: Any) -> Optional[bool]:
+def depend_on_variable(
+    tensors: Sequence[Tensor], place: Graph, variable: Variable
+) -> Optional[bool]:
     """Returns whether a tensor depends on the value of a variable; None if it is not known.
 
     Args:
@@ -49,14 +52,14 @@ def depend_on_variable(tensors: Sequence[Any], place: Any, variable: Any) -> Opt
     return _depend_on(tensors, place, origins)
 
 
-def _depend_on(tensors: Sequence[Any], place: Any, origins: Set[Any]) -> Optional[bool]:
+def _depend_on(tensors: Sequence[Tensor], place: Graph, origins: Set[Operation]) -> Optional[bool]:
     """Returns whether tensors are computed from the results of `origins`, operations of a graph.
 
     Follows their inputs, through what inner functions capture, out to `place`. None if an argument
     of an inner function is among these, since its value is not known while the function is traced.
     """
     waiting = [part for tensor in tensors for part in _symbolic(tensor)]
-    seen: Set[Any] = set()
+    seen: Set[Operation] = set()
     is_known = True
     while waiting:
         tensor = waiting.pop()
@@ -77,12 +80,12 @@ def _depend_on(tensors: Sequence[Any], place: Any, origins: Set[Any]) -> Optiona
     return False if is_known else None
 
 
-def _captured(graph: Any) -> Dict[int, Any]:
+def _captured(graph: Graph) -> Dict[int, Tensor]:
     """Returns what an inner function uses of the functions around it, by its own placeholders."""
     return {id(inner): outer for outer, inner in getattr(graph, "captures", ())}
 
 
-def _symbolic(tensor: Any) -> List[Any]:
+def _symbolic(tensor: Tensor) -> List[Tensor]:
     """Returns the tensors of the graph that a gradient consists of."""
     part = tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor
     return [part] if isinstance(part, tf.Tensor) and hasattr(part, "graph") else []

@@ -3,7 +3,7 @@
 They set the policy of the installed Keras, and mark it as one of the shim (`policy_marks`).
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from tf_lossscale._core.same_class import is_our, stands_for
 from tf_lossscale._keras.compiling import SCALED
@@ -22,6 +22,7 @@ from tf_lossscale._keras.policy_marks import (
     installed_set_global_policy,
     marked,
 )
+from tf_lossscale._types import Class, DtypePolicy, Layer, LossScaleArgument
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import is_keras_3, policy_of_layer
 from tf_lossscale._versions.originals import original
@@ -62,7 +63,7 @@ class Policy(MadePolicy, metaclass=PolicyClass):
 stands_for(Policy, InstalledPolicy)
 
 
-def set_global_policy(policy: Any) -> None:
+def set_global_policy(policy: DtypePolicy) -> None:
     """Sets the policy of layers and models that are created from now on.
 
     Stands for `tf.keras.mixed_precision.set_global_policy`, TensorFlow 2.4 and later. If the policy
@@ -85,7 +86,7 @@ def set_global_policy(policy: Any) -> None:
         marked(current, is_experimental=not is_name and hasattr(current, "loss_scale"))
 
 
-def _set_policy(policy: Any) -> None:
+def _set_policy(policy: DtypePolicy) -> None:
     """Sets the policy of layers and models that are created from now on.
 
     Stands for `tf.keras.mixed_precision.experimental.set_policy`, TensorFlow 2.8. `compile` of
@@ -110,13 +111,13 @@ def _set_policy(policy: Any) -> None:
         installed_set_global_policy(plain)
 
 
-def _experimental_policy_of(policy: Any) -> Optional[Any]:
+def _experimental_policy_of(policy: DtypePolicy) -> Optional[DtypePolicy]:
     """Returns the experimental policy that was set as `policy`, or that it is; None for others."""
     policy = getattr(policy, "was_set_for", policy)
     return policy if is_our(PolicyWithLossScale, policy) else None
 
 
-def _global_policy() -> Any:
+def _global_policy() -> DtypePolicy:
     """Returns the global policy, with its loss scale.
 
     Stands for `tf.keras.mixed_precision.experimental.global_policy`, TensorFlow 2.8.
@@ -124,7 +125,7 @@ def _global_policy() -> Any:
     return _with_loss_scale(global_policy())
 
 
-def _get_layer_policy(layer: Any) -> Any:
+def _get_layer_policy(layer: Layer) -> DtypePolicy:
     """Returns the policy of a layer, with its loss scale.
 
     Stands for `tf.keras.mixed_precision.experimental.get_layer_policy`, TensorFlow 2.8.
@@ -141,14 +142,14 @@ def _get_layer_policy(layer: Any) -> Any:
     return _with_loss_scale(policy)
 
 
-def _with_loss_scale(policy: Any) -> Any:
+def _with_loss_scale(policy: DtypePolicy) -> DtypePolicy:
     experimental = _experimental_policy_of(policy)
     if experimental is None and not hasattr(policy, "loss_scale"):
         return PolicyWithLossScale(policy.name)
     return experimental or policy
 
 
-def _set_installed_policy(policy: Any) -> None:
+def _set_installed_policy(policy: DtypePolicy) -> None:
     """Sets the policy of layers and models that are created from now on.
 
     Stands for `tf.keras.mixed_precision.experimental.set_policy` of this TensorFlow. `compile` of
@@ -166,15 +167,15 @@ def _set_installed_policy(policy: Any) -> None:
         marked(current, is_experimental, loss_scale=policy)
 
 
-def _class_like(installed: Any) -> Any:
+def _class_like(installed: Class) -> Class:
     """Returns our class for the installed experimental policy, whose objects it makes."""
 
-    def given(loss_scale: Any) -> Dict[str, Any]:
+    def given(loss_scale: LossScaleArgument) -> Dict[str, Any]:
         # Up to TensorFlow 2.3, the default is another object, which means the same.
         is_default = isinstance(loss_scale, str) and loss_scale == "auto"
         return {} if is_default else {"loss_scale": loss_scale}
 
-    def make(name: Any, loss_scale: Any = "auto") -> Any:
+    def make(name: Any, loss_scale: LossScaleArgument = "auto") -> DtypePolicy:
         return installed(name, **given(loss_scale))
 
     class OurPolicy(installed, metaclass=PolicyClass):
@@ -182,7 +183,7 @@ def _class_like(installed: Any) -> Any:
         _makes = make
         _pickled_as = (__name__, "ExperimentalPolicy")
 
-        def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
+        def __init__(self, name: Any, loss_scale: LossScaleArgument = "auto") -> None:
             super().__init__(name, **given(loss_scale))  # of a subclass
 
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
@@ -191,7 +192,7 @@ def _class_like(installed: Any) -> Any:
     return OurPolicy
 
 
-def _named(name: str, function: Any) -> Any:
+def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     return function
 

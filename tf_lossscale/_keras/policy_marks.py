@@ -12,6 +12,7 @@ from typing import Any, Callable, Optional, Tuple, Union
 
 from tf_lossscale._core.same_class import SameClass
 from tf_lossscale._keras.compiling import SCALED, scaling_by_final_class, scaling_by_loss_scale
+from tf_lossscale._types import Class, DtypePolicy, LossScaleArgument, Model
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.interventions import Scaling, serve
 from tf_lossscale._versions.keras import policy_of_layer
@@ -32,14 +33,14 @@ def _first(*names: str) -> Any:
 
 
 # Keras 3 has two names for each; TensorFlow up to 2.3 has the experimental namespace only.
-InstalledPolicy: Any = _first("Policy", "DTypePolicy")
+InstalledPolicy: Class = _first("Policy", "DTypePolicy")
 installed_set_global_policy: Any = _first("set_global_policy", "set_dtype_policy", "set_policy")
 global_policy: Any = _first("global_policy", "dtype_policy")
 
-MadePolicy: Any = type(InstalledPolicy("float32"))
+MadePolicy: Class = type(InstalledPolicy("float32"))
 """The class of the policies that `InstalledPolicy` makes: in Keras 3.3, a subclass of it."""
 
-InstalledExperimentalPolicy: Any = original(experimental_namespace, "Policy")
+InstalledExperimentalPolicy: Class = original(experimental_namespace, "Policy")
 """None from TensorFlow 2.9 on; up to 2.3 the same as `InstalledPolicy`."""
 
 _KERAS: str = MadePolicy.__module__.split(".")[0]
@@ -75,17 +76,19 @@ class Mark:
         return (Mark, (self.is_experimental, self.is_dynamic))
 
 
-def mark_of(policy: Any) -> Optional[Mark]:
+def mark_of(policy: DtypePolicy) -> Optional[Mark]:
     return getattr(policy, _MARK, None)
 
 
-def set_mark(policy: Any, mark: Optional[Mark]) -> None:
+def set_mark(policy: DtypePolicy, mark: Optional[Mark]) -> None:
     setattr(policy, _MARK, mark)
     if mark is not None:
         mark.serve()
 
 
-def marked(policy: Any, is_experimental: bool, loss_scale: Any = None) -> Any:
+def marked(
+    policy: DtypePolicy, is_experimental: bool, loss_scale: LossScaleArgument = None
+) -> DtypePolicy:
     """Marks a policy, unless it has a mark; returns it.
 
     A policy under which `compile` of no Keras scales the loss needs no mark.
@@ -103,18 +106,20 @@ def marked(policy: Any, is_experimental: bool, loss_scale: Any = None) -> Any:
     return policy
 
 
-def _has_loss_scale(policy: Any) -> bool:
-    if hasattr(policy, "scales"):  # an attribute of ours, whose loss scale is made when it is read
+def _has_loss_scale(policy: DtypePolicy) -> bool:
+    if hasattr(
+        policy, "scales"
+    ):  # an attribute of our class, whose loss scale is made when it is read
         return bool(policy.scales)
     return getattr(policy, "loss_scale", None) is not None
 
 
-def scaling_of(model: Any, always: bool) -> Optional[Scaling]:
+def scaling_of(model: Model, always: bool) -> Optional[Scaling]:
     """Returns what `compile` does with the optimizer of a model; None if Keras decides.
 
     Args:
       model: a Keras model.
-      always: whether our class is also used for a model without a policy of ours.
+      always: whether our class is also used for a model without a policy of the shim.
     """
     policy = policy_of_layer(model)
     if policy is None:
@@ -130,11 +135,11 @@ def scaling_of(model: Any, always: bool) -> Optional[Scaling]:
     return scaling_by_loss_scale(policy.name, "dynamic" if is_name else policy.loss_scale)
 
 
-def _scaling_without_mark(policy: Any, always: bool) -> Optional[Scaling]:
+def _scaling_without_mark(policy: DtypePolicy, always: bool) -> Optional[Scaling]:
     """Returns what `compile` does under a policy that the program has not made by our names.
 
     Keras makes a policy of the name that a layer or model is given, and of the configuration in a
-    file. While the global policy is one of ours, such policies are those of Keras 2, too.
+    file. While the global policy is of the shim, such policies behave as on Keras 2, too.
     """
     current = mark_of(global_policy())
     if current is None and not always:
@@ -157,12 +162,12 @@ class PolicyClass(SameClass):
     is_experimental = False
     _pickled_as: Tuple[str, str]  # the module and the name in it that `pickle` finds a class by
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
         make = vars(cls).get("_makes", super().__call__)
         loss_scale = kwargs.get("loss_scale", args[1] if len(args) > 1 else "auto")
         return marked(make(*args, **kwargs), cls.is_experimental, loss_scale)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         # What `set_policy` sets counts as the policy that it was given.
         return super().__instancecheck__(getattr(instance, "was_set_for", instance))
 
@@ -172,13 +177,13 @@ class PolicyClass(SameClass):
         return inspect.signature(vars(cls).get("_makes", cls.__init__))  # type: ignore[misc]
 
 
-def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[str, str]]]:
-    """Returns what `pickle` stores for a class: ours have the names of Keras's classes."""
+def _reduce_class(cls: Class) -> Union[str, Tuple[Callable[..., Any], Tuple[str, str]]]:
+    """Returns what `pickle` stores for a class: our classes have the names of Keras's classes."""
     pickled_as = vars(cls).get("_pickled_as")
     return str(cls.__qualname__) if pickled_as is None else (_class_at, pickled_as)
 
 
-def _class_at(module: str, name: str) -> Any:
+def _class_at(module: str, name: str) -> Class:
     return getattr(importlib.import_module(module), name)
 
 

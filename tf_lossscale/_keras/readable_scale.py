@@ -18,6 +18,7 @@ import numpy as np
 
 from tf_lossscale._core.loss_scales import LossScale
 from tf_lossscale._core.same_class import behaves_as, change_class
+from tf_lossscale._types import Class, DType, ScaleState, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.tensors import (
     AbstractTensor,
@@ -27,7 +28,7 @@ from tf_lossscale._versions.tensors import (
 )
 
 
-def readable(state: Any) -> Any:
+def readable(state: ScaleState) -> Any:
     """Returns the current value of `state`, which is called for it, as an object that does both."""
     if tf.executing_eagerly():
         return ScaleReading(state(), state)
@@ -40,14 +41,14 @@ def readable(state: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _callable_class(cls: Any) -> Any:
+def _callable_class(cls: Class) -> Any:
     """Returns a subclass of a class of graph tensors, which returns the current scale if called."""
     body = {"__call__": _current_scale, "__doc__": cls.__doc__, "__module__": cls.__module__}
     return type(cls)(cls.__name__, (cls,), body)
 
 
 @do_not_convert
-def _current_scale(tensor: Any) -> Any:
+def _current_scale(tensor: Tensor) -> Any:
     """Returns the current loss scale: a float32 tensor of shape `[]`."""
     return tensor if called_for_a_value() else tensor._tfls_state()
 
@@ -63,9 +64,9 @@ class _OfTensor:
 
 
 def _method_of_tensor(name: str) -> Any:
-    """Returns a special method that calls that of the tensor."""
+    """Returns a special method that calls the tensor's method of this name."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         plain = [arg._tensor if isinstance(arg, ScaleReading) else arg for arg in args]
         return getattr(self._tfls_tensor(), name)(*plain, **kwargs)
 
@@ -85,7 +86,7 @@ class _ReadsAsTensor(AbstractTensor):
     numpy = _OfTensor("numpy")
     shape = _OfTensor("shape")
 
-    def __array__(self, dtype: Optional[Any] = None, copy: Optional[bool] = None) -> Any:
+    def __array__(self, dtype: Optional[DType] = None, copy: Optional[bool] = None) -> Any:
         return np.array(self._tfls_tensor().numpy(), dtype)
 
     def __complex__(self) -> complex:
@@ -116,12 +117,12 @@ class ScaleReading(_ReadsAsTensor):
     tf.Tensor)` is False: TensorFlow's own code passes objects of that class to C.
     """
 
-    def __init__(self, tensor: Any, state: Callable[[], Any]) -> None:
+    def __init__(self, tensor: Tensor, state: Callable[[], Any]) -> None:
         self._tensor = tensor
         self._state = state
 
     @do_not_convert
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         """Returns the current loss scale: a float32 tensor of shape `[]`."""
         return self._tensor if called_for_a_value() else self._state()
 
@@ -136,7 +137,7 @@ class ScaleReading(_ReadsAsTensor):
     def __dir__(self) -> Any:
         return dir(self._tensor)
 
-    # Copies belong to no optimizer, and so do those of a `LossScale`.
+    # Copies belong to no optimizer. Nor do copies of a `LossScale`.
 
     def __copy__(self) -> "ScaleReading":
         return ScaleReading(self._tensor, self._state)
@@ -148,7 +149,7 @@ class ScaleReading(_ReadsAsTensor):
         return _copied, (self._tensor, self())
 
 
-def _copied(tensor: Any, current: Any) -> ScaleReading:
+def _copied(tensor: Tensor, current: Any) -> ScaleReading:
     return ScaleReading(tensor, lambda: current)
 
 
@@ -187,7 +188,7 @@ _OF_TENSORS = ("device", "eval", "get_shape", "graph", "ndim", "op", "set_shape"
 
 
 class _LossScaleReadsAsTensor(_ReadsAsTensor):
-    """A `LossScale`, ours or TensorFlow's, which can be called, and also reads as a tensor."""
+    """A `LossScale` of the shim or of TensorFlow: it can be called, and reads as a tensor."""
 
     __call__: Any  # of the class of the loss scale, an earlier base
     __iter__ = None  # otherwise Python would iterate with `__getitem__`
@@ -225,5 +226,5 @@ def _is_no_number(other: Any) -> bool:
     return other is None or isinstance(other, (str, LossScale))
 
 
-def _made_again(cls: Any) -> Any:
+def _made_again(cls: Class) -> Any:
     return read_as_tensor(cls.__new__(cls))

@@ -34,7 +34,6 @@ from typing import (
     MutableMapping,
     NamedTuple,
     Optional,
-    Sequence,
     Set,
     Tuple,
 )
@@ -45,6 +44,7 @@ from tf_lossscale._keras.origins import (
     depend_on_variable,
 )
 from tf_lossscale._keras.traced_calls import TracedCall, TracedCalls
+from tf_lossscale._types import Class, Function, Gradients, Graph, Loss, Tensor, Variables
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import function_traced_to, graphs_around, is_branch
 from tf_lossscale._versions.replicas import replica_id
@@ -77,7 +77,7 @@ class _EndedStep(NamedTuple):
     losses: int  # how many it scaled
     variables: Set[int]  # the identities of those whose gradients it applied
 
-    def may_go_on(self, variables: Sequence[Any]) -> bool:
+    def may_go_on(self, variables: Variables) -> bool:
         """Returns whether gradients of `variables` may be others of the same losses.
 
         A program that applies the gradients of one loss in two parts has other variables in the
@@ -122,13 +122,13 @@ class _Step:
         self.losses = 0
         self.called_in = None
 
-    def leave(self, variables: Sequence[Any]) -> None:
+    def leave(self, variables: Variables) -> None:
         """Forgets the calls of a step that has applied gradients of `variables`."""
         if self.losses:
             self.ended = _EndedStep(self.losses, {id(variable) for variable in variables})
         self.forget()
 
-    def end(self, variables: Sequence[Any]) -> None:
+    def end(self, variables: Variables) -> None:
         """Ends a step that applied gradients of `variables` here."""
         self.leave(variables)
         self.unscales_for_keras_3 = False
@@ -153,13 +153,13 @@ class StepCalls:
     `dynamic_scale` is the variable of TensorFlow that holds its scale.
     """
 
-    def __init__(self, dynamic_scale: Optional[Any] = None) -> None:
+    def __init__(self, dynamic_scale: Optional[Tensor] = None) -> None:
         self._dynamic_scale = dynamic_scale
         self._lock = threading.Lock()
         self._created = next(_clock)
         # By the thread, or by the outermost graph of a function that is being traced; and in each
         # by the replica, 0 outside of replicas.
-        self._steps: MutableMapping[Any, Dict[int, _Step]] = weakref.WeakKeyDictionary()
+        self._steps: MutableMapping[Graph, Dict[int, _Step]] = weakref.WeakKeyDictionary()
         self._of_replicas: Dict[int, _Step] = {}  # their threads end with each eager step
         # Whether a step called `apply` with gradients of a loss that was scaled elsewhere; and the
         # functions and threads in which `apply_gradients` divided such gradients.
@@ -173,7 +173,7 @@ class StepCalls:
         # A function that applies gradients of other places, by whether it divides them.
         self._applying: Dict[bool, str] = {}
         self._warnings: Set[str] = set()  # that were logged
-        self._scaled_eagerly: Callable[[], Any] = _nothing  # a weak reference
+        self._scaled_eagerly: Callable[[], Optional[Tensor]] = _nothing  # a weak reference
         _all.add(self)
 
     def note(self, call: Call, by_keras: bool = False) -> None:
@@ -209,7 +209,7 @@ class StepCalls:
             f"Do not pass it gradients of this step, which calls methods of {keras}."
         )
 
-    def note_scaled(self, call: Call, scaled: Any) -> None:
+    def note_scaled(self, call: Call, scaled: Tensor) -> None:
         """Notes the scaled loss, a tensor, that a call of this step returned."""
         place = self._place()
         if isinstance(place, tf.Graph):
@@ -219,7 +219,7 @@ class StepCalls:
         elif call is Call.GET_SCALED_LOSS and tf.executing_eagerly():
             self._scaled_eagerly = weakref.ref(scaled)
 
-    def refuse_scaled(self, loss: Any) -> None:
+    def refuse_scaled(self, loss: Loss) -> None:
         """Raises a RuntimeError if `get_scaled_loss` has scaled a loss already."""
         here, place = self._here(), self._place()
         if not here.has(Call.GET_SCALED_LOSS):
@@ -246,7 +246,7 @@ class StepCalls:
         self._traced.end(_traced_functions())
         self._here().forget()
 
-    def divides(self, gradients: Sequence[Any], variables: Sequence[Any]) -> bool:
+    def divides(self, gradients: Gradients, variables: Variables) -> bool:
         """Ends a step with `apply_gradients`; returns whether it has to divide the gradients.
 
         Args:
@@ -271,8 +271,8 @@ class StepCalls:
             self._applying[divides] = _traced_functions()[0].name
         return divides
 
-    def _step_of_function(self, here: _Step, variables: Sequence[Any]) -> Any:
-        """Returns what a step has in common with that of another trace of the same function.
+    def _step_of_function(self, here: _Step, variables: Variables) -> Any:
+        """Returns what the steps of two traces of the same function have in common.
 
         TensorFlow traces a function twice if it creates variables, and for each kind of arguments.
         What was called eagerly before it is not called again then.
@@ -285,7 +285,7 @@ class StepCalls:
         applied = frozenset(id(variable) for variable in variables)
         return key, here.ended_in.get(graph, 0), applied
 
-    def check_apply(self, variables: Sequence[Any]) -> None:
+    def check_apply(self, variables: Variables) -> None:
         """Ends a step with Keras 3's `apply`.
 
         Args:
@@ -300,7 +300,7 @@ class StepCalls:
         finally:
             self._end(here, variables)
 
-    def _end(self, here: _Step, variables: Sequence[Any]) -> None:
+    def _end(self, here: _Step, variables: Variables) -> None:
         place = self._place()
         if isinstance(place, tf.Graph) and not here.last:
             self._ends_in_function = True
@@ -312,9 +312,7 @@ class StepCalls:
         if function is not None:
             here.ended_in[function] = here.ended_in.get(function, 0) + 1
 
-    def _divides(
-        self, here: _Step, gradients: Sequence[Any], variables: Sequence[Any], step: Any
-    ) -> bool:
+    def _divides(self, here: _Step, gradients: Gradients, variables: Variables, step: Any) -> bool:
         """Decides by what was called here, then by earlier steps, then by other places.
 
         `step` is what this step has in common with other traces of its function.
@@ -357,7 +355,7 @@ class StepCalls:
             "apply gradients that are not scaled, use another function."
         )
 
-    def _is_scaled_by_hand(self, gradients: Sequence[Any]) -> bool:
+    def _is_scaled_by_hand(self, gradients: Gradients) -> bool:
         """Returns whether the gradients of a step that only reads `dynamic_scale` are scaled.
 
         The operations of a function may show that they are not. Nothing shows it in eager mode.
@@ -374,13 +372,13 @@ class StepCalls:
         return True
 
     def _goes_on(
-        self, here: _Step, ended: _EndedStep, gradients: Sequence[Any], variables: Sequence[Any]
+        self, here: _Step, ended: _EndedStep, gradients: Gradients, variables: Variables
     ) -> Optional[bool]:
         """Returns whether gradients are others of the losses that the ended step scaled.
 
         None if that cannot be seen: they are arguments of an inner function, or a branch scaled the
-        loss. In eager mode, they count as those of the next step; a warning says so once if they
-        may not be.
+        loss. In eager mode, they count for the next step; a warning is given once if they may
+        belong to another step.
         """
         place = self._place()
         products = here.products.get(Call.SCALE_LOSS, [])
@@ -394,9 +392,7 @@ class StepCalls:
         self._warn_of_other_gradients(ended, variables)
         return False
 
-    def _warn_of_other_gradients(
-        self, ended: Optional[_EndedStep], variables: Sequence[Any]
-    ) -> None:
+    def _warn_of_other_gradients(self, ended: Optional[_EndedStep], variables: Variables) -> None:
         if ended is not None and ended.may_go_on(variables):
             self._warn_once(
                 "apply_gradients() applies its gradients as they are, because scale_loss() was not "
@@ -444,7 +440,7 @@ class StepCalls:
         """Raises an error where a loss that `scale_loss` scaled may have met a name of Keras 2."""
         scaled_at = here.first[Call.SCALE_LOSS]
         is_mixed = here.has_after(scaled_at, *_OF_KERAS_2)
-        # Gradients that were unscaled before are those of a step that ended in a function.
+        # Gradients that were unscaled before belong to a step that ended in a function.
         is_mixed |= here.has_before(scaled_at, *_UNSCALING) and not self._ends_in_function
         if is_mixed:
             raise RuntimeError(
@@ -464,7 +460,7 @@ class StepCalls:
     def _refuse_left_over(self, here: _Step) -> None:
         """Raises an error for a step that may only read `dynamic_scale`.
 
-        Its other calls may be those of an earlier step, which ended in a function.
+        Its other calls may belong to an earlier step, which ended in a function.
         """
         last = max(here.last, key=lambda call: here.last[call])
         if last is Call.READ_DYNAMIC_SCALE and self._ends_in_function and not _functions():
@@ -486,7 +482,7 @@ class StepCalls:
         if not is_known:
             _refuse_unknown_scaling()
 
-    def _refuse_loss_of_another(self, here: _Step, gradients: Sequence[Any]) -> None:
+    def _refuse_loss_of_another(self, here: _Step, gradients: Gradients) -> None:
         """Raises an error if another optimizer's `scale_loss` may have scaled the gradients."""
         place = self._place()
         for other in list(_all):
@@ -498,7 +494,7 @@ class StepCalls:
                     "same one, and pass them to apply_gradients() of each." + _ADVICE
                 )
 
-    def _may_have_scaled(self, gradients: Sequence[Any], place: Any, step: _Step) -> bool:
+    def _may_have_scaled(self, gradients: Gradients, place: Graph, step: _Step) -> bool:
         """Whether `scale_loss` of this optimizer may have scaled gradients of another one's step.
 
         Args:
@@ -553,19 +549,19 @@ class StepCalls:
             if isinstance(owner, tf.Graph) and step is not here
         ]
 
-    def _snapshot(self) -> List[Tuple[Any, _Step]]:
+    def _snapshot(self) -> List[Tuple[Graph, _Step]]:
         """Returns the steps in threads and in functions, each with its place."""
         with self._lock:
             return [
                 (owner, step) for owner, steps in self._steps.items() for step in steps.values()
             ]
 
-    def _steps_in(self, place: Optional[Any]) -> List[_Step]:
+    def _steps_in(self, place: Optional[Graph]) -> List[_Step]:
         with self._lock:
             steps = self._of_replicas if place is None else self._steps.get(place, {})
             return list(steps.values())
 
-    def _place(self) -> Optional[Any]:
+    def _place(self) -> Optional[Graph]:
         """Returns the thread or the graph that is the current place; None for the replicas."""
         graphs = _functions()
         if graphs:
@@ -612,22 +608,22 @@ def _thread() -> threading.Thread:
     return threading.current_thread()
 
 
-def _functions() -> List[Any]:
+def _functions() -> List[Function]:
     """Returns the graphs of the functions being traced, innermost first; none in eager mode."""
     return [graph for graph in graphs_around() if graph.building_function]
 
 
-def _traced_functions() -> List[Any]:
-    """Returns the graphs of each `tf.function` being traced, without those of their branches."""
+def _traced_functions() -> List[Graph]:
+    """Returns the graph of each `tf.function` being traced, but no graph of a branch."""
     return [graph for graph in _functions() if not is_branch(graph)]
 
 
-def _function() -> Optional[Any]:
+def _function() -> Optional[Function]:
     """Returns the graph of the innermost `tf.function` being traced; None in eager mode."""
     return next(iter(_traced_functions()), None)
 
 
-def _calls(graphs: List[Any], function: Any) -> bool:
+def _calls(graphs: List[Graph], function: Function) -> bool:
     """Returns whether one of `graphs`, which may be unfinished, calls `function`."""
     return any(
         function.name in definition.signature.name
@@ -645,7 +641,7 @@ _NOTED = {
 }
 
 
-def note_overrides(cls: Any) -> None:
+def note_overrides(cls: Class) -> None:
     """Makes a user's class note the calls of its own versions of the scaling methods."""
     for name, call in _NOTED.items():
         owner = next((base for base in cls.__mro__ if name in vars(base)), None)
@@ -653,12 +649,12 @@ def note_overrides(cls: Any) -> None:
         is_noted = hasattr(method, "_notes_calls") or _is_our(owner)
         if is_noted or not isinstance(method, types.FunctionType):
             continue
-        # The class of a mixin is not ours to change.
+        # The class of a mixin must not be changed.
         inherited = None if owner is cls else cls
         setattr(cls, name, _noting(name, method, call, inherited))
 
 
-def _is_our(owner: Any) -> bool:
+def _is_our(owner: Optional[type]) -> bool:
     return owner is None or owner.__module__.startswith("tf_lossscale.")
 
 
@@ -671,7 +667,7 @@ def _noting(
     """
 
     @functools.wraps(method)
-    def noting(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def noting(self: Any, *args: object, **kwargs: object) -> Any:
         self._note(call)
         if inherited is None:
             return method(self, *args, **kwargs)

@@ -12,31 +12,29 @@ gradients can overflow, and weights become NaN, as with the original classes.
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence, Union
 
 from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.scaling import Pairs
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
+from tf_lossscale._types import (
+    Gradient,
+    Gradients,
+    Nest,
+    Operation,
+    Pairs,
+    PerReplica,
+    Protocol,
+    ScaleState,
+    Strategy,
+    Tensor,
+    ToOperation,
+    Variable,
+    Variables,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
-
-if TYPE_CHECKING:
-    from typing import Protocol
-else:  # Python 3.7 has none
-    Protocol = object
-
-
-class ScaleState(Protocol):
-    """The loss scale of a wrapper."""
-
-    dynamic: bool  # whether it changes; every step of a fixed scale is applied
-    decides: bool  # whether a `LossScale` of the user's own class decides which steps are applied
-    loss_scale: Any  # that object, if it decides
-
-    def advance(self, finite: Any) -> Any:
-        """Updates the scale after a step; returns an operation, None in eager mode."""
 
 
 class StepWrapper(Protocol):
@@ -45,10 +43,12 @@ class StepWrapper(Protocol):
     _state: ScaleState
     _advances_first: bool  # whether the scale advances before the gradients are applied
 
-    def _apply_in_replica(self, gradients: Sequence[Any], arguments: "StepArguments") -> Any:
+    def _apply_in_replica(
+        self, gradients: Gradients, arguments: "StepArguments"
+    ) -> Optional[Operation]:
         """Lets the inner optimizer apply gradients in one replica; returns an operation."""
 
-    def _counter_of_skipped(self) -> Optional[Any]:
+    def _counter_of_skipped(self) -> Optional[Variable]:
         """Returns the variable that also counts skipped steps, if there is one."""
 
 
@@ -56,18 +56,18 @@ class StepWrapper(Protocol):
 class StepArguments:
     """Arguments of a step, in an object that a strategy passes on without unpacking it."""
 
-    variables: Sequence[Any]
+    variables: Variables
     name: Optional[str] = None  # of the operation
     aggregate: bool = False  # whether the gradients still have to be summed over the replicas
 
     @property
-    def value(self) -> Sequence[Any]:
+    def value(self) -> Variables:
         """The variables, under the name by which overrides of `_apply_gradients` read them."""
         return self.variables
 
     @classmethod
     def passed(
-        cls, wrapped_vars: Any, name: Optional[str], aggregate: Optional[bool]
+        cls, wrapped_vars: "StepArguments", name: Optional[str], aggregate: Optional[bool]
     ) -> "StepArguments":
         """Returns the arguments that an override of `_apply_gradients` passed on, or left out."""
         given = wrapped_vars if isinstance(wrapped_vars, cls) else cls(wrapped_vars.value)
@@ -80,22 +80,24 @@ class StepRequest(NamedTuple):
     """What one replica is to apply."""
 
     pairs: Pairs  # the gradients, or None, and their variables
-    own: Sequence[Any]  # the gradients of this replica alone, which a user's loss scale gets
-    tested: Sequence[Any]  # the gradients that must be finite: sums over the replicas, if possible
+    own: Sequence[Gradient]  # the gradients of this replica alone, which a user's loss scale gets
+    tested: Sequence[
+        Gradient
+    ]  # the gradients that must be finite: sums over the replicas, if possible
     arguments: StepArguments
     same_on_replicas: bool = True  # whether all replicas test equal gradients
 
     @property
-    def gradients(self) -> List[Any]:
+    def gradients(self) -> List[Optional[Gradient]]:
         return [gradient for gradient, _ in self.pairs]
 
     @property
-    def variables(self) -> List[Any]:
+    def variables(self) -> List[Variable]:
         return [variable for gradient, variable in self.pairs if gradient is not None]
 
 
 @do_not_convert
-def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
+def reduce_sum(gradients: Gradients) -> List[Gradient]:
     """Returns the gradients summed over all replicas, in a replica context."""
     context = tf.distribute.get_replica_context()
     # One call for all gradients, as optimizers do it, so that they are packed into few transfers.
@@ -103,7 +105,7 @@ def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
 
 
 @do_not_convert
-def step(wrapper: StepWrapper, request: StepRequest) -> Any:
+def step(wrapper: StepWrapper, request: StepRequest) -> Optional[Operation]:
     """Applies unscaled gradients, or skips the step, and updates the loss scale.
 
     Called in a replica context. Returns an operation in a graph, None in eager mode.
@@ -116,7 +118,7 @@ def step(wrapper: StepWrapper, request: StepRequest) -> Any:
     return _apply_if_finite(wrapper, request)
 
 
-def _apply_always(wrapper: StepWrapper, request: StepRequest) -> Any:
+def _apply_always(wrapper: StepWrapper, request: StepRequest) -> Optional[Operation]:
     describe = functools.partial(_described, wrapper, request)
     watched = watch_unconditional(wrapper, request.tested, describe)
     with watched.around():
@@ -125,7 +127,7 @@ def _apply_always(wrapper: StepWrapper, request: StepRequest) -> Any:
     return done
 
 
-def _apply_if_finite(wrapper: StepWrapper, request: StepRequest) -> Any:
+def _apply_if_finite(wrapper: StepWrapper, request: StepRequest) -> Optional[Operation]:
     finite = all_finite(request.tested)
     if not request.same_on_replicas:
         finite = replicas.all_replicas_agree(finite)
@@ -137,14 +139,14 @@ def _apply_if_finite(wrapper: StepWrapper, request: StepRequest) -> Any:
 
 
 def _apply_in_this_replica(
-    wrapper: StepWrapper, request: StepRequest, finite: Any, seen: Sequence[Any]
-) -> Any:
+    wrapper: StepWrapper, request: StepRequest, finite: Tensor, seen: Sequence[PerReplica]
+) -> Optional[Operation]:
     """Makes the step without a strategy, or in each replica for itself."""
     watched = Watch()
     if replicas.replica_count() == 1 or replica_id() == 0:  # it reports the step of all
         watched = watch_step(_described(wrapper, request, tf.distribute.get_strategy(), seen))
 
-    def apply() -> Any:
+    def apply() -> Optional[Operation]:
         return wrapper._apply_in_replica(request.gradients, request.arguments)
 
     return _run(wrapper, finite, apply, functools.partial(wrapper._state.advance, finite), watched)
@@ -153,17 +155,17 @@ def _apply_in_this_replica(
 def _apply_in_all_replicas(
     wrapper: StepWrapper,
     request: StepRequest,
-    strategy: Any,
-    flags: Any,
-    seen: Sequence[Any],
-    gradients: Sequence[Any],
-    arguments: Any,
-) -> Any:
+    strategy: Strategy,
+    flags: Tensor,
+    seen: Sequence[PerReplica],
+    gradients: Gradients,
+    arguments: StepArguments,
+) -> Optional[Operation]:
     """Makes the step in a cross-replica context, with the values of all replicas."""
     finite = strategy.experimental_local_results(flags)[0]
     watched = watch_step(_described(wrapper, request, strategy, seen))
 
-    def apply() -> Any:
+    def apply() -> Optional[Operation]:
         return replicas.call_in_replicas(
             strategy, wrapper._apply_in_replica, (gradients, arguments)
         )
@@ -174,11 +176,11 @@ def _apply_in_all_replicas(
 def _apply_as_decided(
     wrapper: StepWrapper,
     request: StepRequest,
-    strategy: Any,
-    own: Sequence[Any],
-    gradients: Sequence[Any],
-    arguments: Any,
-) -> Any:
+    strategy: Strategy,
+    own: Sequence[PerReplica],
+    gradients: Gradients,
+    arguments: StepArguments,
+) -> Optional[Operation]:
     """Makes a step as a user's own loss scale decides, in a cross-replica context."""
     described = _described(wrapper, request, strategy, own)
     is_alone = strategy.num_replicas_in_sync == 1
@@ -190,7 +192,7 @@ def _apply_as_decided(
     if should_apply is not True:  # for which the original makes no conditional
         should_apply = tf.convert_to_tensor(should_apply)
 
-    def apply() -> Any:
+    def apply() -> Optional[Operation]:
         return replicas.call_in_replicas(
             strategy, wrapper._apply_in_replica, (gradients, arguments)
         )
@@ -199,7 +201,7 @@ def _apply_as_decided(
 
 
 def _described(
-    wrapper: StepWrapper, request: StepRequest, strategy: Any, gradients: Sequence[Any]
+    wrapper: StepWrapper, request: StepRequest, strategy: Strategy, gradients: Gradients
 ) -> Step:
     """Describes a step to those who watch it, from the gradients of all replicas."""
     tested = [strategy.experimental_local_results(gradient) for gradient in gradients]
@@ -216,11 +218,11 @@ def _described(
 
 def _run(
     wrapper: StepWrapper,
-    should_apply: Any,
-    apply: Callable[[], Any],
-    advance: Callable[[], Any],
+    should_apply: Union[bool, Tensor],
+    apply: Callable[[], Nest],
+    advance: ToOperation,
     watched: Watch,
-) -> Any:
+) -> Optional[Operation]:
     """Applies or skips a step that is decided, and advances the loss scale.
 
     Args:
@@ -234,13 +236,13 @@ def _run(
       An operation; None in eager mode.
     """
 
-    def skip() -> Any:
+    def skip() -> Optional[Operation]:
         counter = wrapper._counter_of_skipped()
         counted = None if counter is None else counter.assign_add(1)
         noticed = None if watched.skipped is None else watched.skipped()
         return _group(counted, noticed)
 
-    def apply_all() -> Any:
+    def apply_all() -> Optional[Operation]:
         return _group(apply())
 
     updated = None
@@ -254,7 +256,7 @@ def _run(
     return _group(applied, updated, *watched.finished(applied, should_apply))
 
 
-def _group(*results: Any) -> Any:
+def _group(*results: Nest) -> Optional[Operation]:
     if tf.executing_eagerly():
         return None
     operations = [result for result in tf.nest.flatten(list(results)) if result is not None]

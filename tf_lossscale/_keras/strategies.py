@@ -1,6 +1,6 @@
 """The strategies under which the Keras optimizers scale losses, and the switch for others."""
 
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
 from tf_lossscale._versions.base import has, tf, tf1
 from tf_lossscale._versions.releases import Since
@@ -75,6 +75,6 @@ def refuse_unsupported() -> None:
     )
 
 
-def _classes(*names: str) -> Tuple[Any, ...]:
+def _classes(*names: str) -> Tuple[type, ...]:
     spaces = [space for api in (tf, tf1) for space in (api.distribute, api.distribute.experimental)]
     return tuple(getattr(space, name) for space in spaces for name in names if hasattr(space, name))

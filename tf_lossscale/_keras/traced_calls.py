@@ -6,15 +6,16 @@ step in it has made the same calls as before, but they are not noted. Here they 
 """
 
 import weakref
-from typing import Any, Iterable, Iterator, List, MutableMapping, NamedTuple
+from typing import Iterable, Iterator, List, MutableMapping, NamedTuple
 
+from tf_lossscale._types import Function, Graph, Operation
 from tf_lossscale._versions.graphs import calls_of_functions
 
 
 class TracedCall(NamedTuple):
     """A call on the optimizer; or, with None, the end of a step."""
 
-    call: Any
+    call: Operation
     by_keras: bool = False  # in the step of `fit`
 
 
@@ -25,22 +26,22 @@ class TracedCalls:
     """The calls of the functions of one optimizer: those after the last step that each ended."""
 
     def __init__(self) -> None:
-        self._calls: MutableMapping[Any, List[TracedCall]] = weakref.WeakKeyDictionary()
+        self._calls: MutableMapping[Function, List[TracedCall]] = weakref.WeakKeyDictionary()
         # How many operations a graph had when a step ended in it.
-        self._ended_after: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
+        self._ended_after: MutableMapping[Function, int] = weakref.WeakKeyDictionary()
 
-    def note(self, functions: Iterable[Any], call: TracedCall) -> None:
+    def note(self, functions: Iterable[Function], call: TracedCall) -> None:
         """Notes a call in the graphs of `functions`, which are being traced around each other."""
         for function in functions:
             self._calls.setdefault(function, []).append(call)
 
-    def end(self, functions: Iterable[Any]) -> None:
+    def end(self, functions: Iterable[Function]) -> None:
         """Notes that a step has ended in the graphs of `functions`, or that one begins."""
         for function in functions:
             self._calls[function] = [_END]
             self._ended_after[function] = len(function.get_operations())
 
-    def pending(self, functions: Iterable[Any]) -> List[TracedCall]:
+    def pending(self, functions: Iterable[Function]) -> List[TracedCall]:
         """Returns the calls since the last step, made by operations that call finished functions.
 
         Args:
@@ -51,17 +52,17 @@ class TracedCalls:
             calls.extend(self._made_by(function, self._ended_after.get(function, 0)))
         return _after_last_step(calls)
 
-    def _made_by(self, graph: Any, start: int = 0) -> List[TracedCall]:
+    def _made_by(self, graph: Graph, start: int = 0) -> List[TracedCall]:
         calls: List[TracedCall] = []
         for _, function in calls_of_functions(graph, start):
             calls.extend(self._made_in(function))
         return calls
 
-    def _made_in(self, function: Any) -> List[TracedCall]:
+    def _made_in(self, function: Function) -> List[TracedCall]:
         own = self._calls.get(function)
         return self._made_by(function) if own is None else own
 
-    def operations(self, graph: Any, call: Any) -> Iterator[Any]:
+    def operations(self, graph: Graph, call: Operation) -> Iterator[Operation]:
         """Yields the operations of `graph` that call a function in which `call` was called."""
         for operation, function in calls_of_functions(graph):
             if any(made.call is call for made in self._made_in(function)):

@@ -1,12 +1,11 @@
 """What `compile` makes of an optimizer, for programs with a loop of their own."""
 
-from typing import Any
-
+from tf_lossscale._types import Optimizer
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import keras_family
 
 
-def wrap(optimizer: Any) -> Any:
+def wrap(optimizer: Optimizer) -> Optimizer:
     """Returns what `compile` of a model would use in the place of an optimizer.
 
     The global policy decides, as it does for a model that is created now. Under the shim's

@@ -5,7 +5,7 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 """
 
 import functools
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Tuple, Union, cast
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.minimum import MINIMUM, minimum_of, takes_minimum_scale
@@ -23,9 +23,29 @@ from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._keras.step_style import Call
 from tf_lossscale._keras.steps import StepArguments
 from tf_lossscale._keras.strategies import refuse_unsupported
+from tf_lossscale._types import (
+    Config,
+    CustomObjects,
+    DynamicLossScaleObject,
+    Gradient,
+    Gradients,
+    GradsAndVars,
+    KerasOptimizer,
+    Loss,
+    LossScaleObject,
+    Nest,
+    Operation,
+    Optimizer,
+    SavedObject,
+    ScaleState,
+    Tape,
+    Tensor,
+    Variable,
+    VarList,
+)
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable
-from tf_lossscale._versions.keras import KerasFamily
+from tf_lossscale._versions.keras import KerasFamily, KerasKind
 from tf_lossscale._versions.keras_optimizers import called_from_compile
 from tf_lossscale._versions.private_hooks import count_of_positions, last_arguments_of_step
 
@@ -57,7 +77,7 @@ class ForwardedMethod(Forward):
         super().__init__(name)
         functools.update_wrapper(self, function, updated=())  # `ABC` marks methods in `__dict__`
 
-    def __call__(self, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, wrapper: Any, *args: object, **kwargs: object) -> Any:
         return self.__get__(wrapper)(*args, **kwargs)
 
 
@@ -65,7 +85,7 @@ def _takes_arguments_of_keras_3(init: Callable[..., None]) -> Callable[..., None
     """Accepts what the constructor of Keras 3's class takes as well, for its optimizers."""
 
     @functools.wraps(init)
-    def with_arguments(self: Any, *args: Any, **kwargs: Any) -> None:
+    def with_arguments(self: Any, *args: object, **kwargs: object) -> None:
         inner = args[0] if args else kwargs.get("inner_optimizer")
         name = take_arguments_of_keras_3(inner, kwargs)
         if name is not None:
@@ -85,18 +105,20 @@ class LossScaleWrapper:
 
     role = "final"  # or "experimental": the class whose constructor arguments it takes
     _family: KerasFamily
-    _state: Any
-    _optimizer: Any
+    _state: ScaleState
+    _optimizer: KerasOptimizer
     compute_gradients: Any  # of newer optimizers
-    _class_for: Callable[[KerasFamily], Any]  # of an instance that wraps such an optimizer
-    _set_up: Callable[[Any, Any], None]  # stores the inner optimizer, and the state of its scale
+    # Returns the class of an instance that wraps an optimizer of this family.
+    _class_for: Callable[[KerasFamily], type]
+    # Stores the inner optimizer, and the state of its scale.
+    _set_up: Callable[[Optimizer, ScaleState], None]
     _is_not_forwarded: Any = staticmethod(is_special)  # if the wrapper lacks an attribute
 
     @takes_minimum_scale
     @_takes_arguments_of_keras_3
     def __init__(
         self,
-        inner_optimizer: Any,
+        inner_optimizer: Optimizer,
         dynamic: bool = True,
         initial_scale: Optional[float] = None,
         dynamic_growth_steps: Optional[int] = None,
@@ -107,7 +129,9 @@ class LossScaleWrapper:
         scale = final_loss_scale(dynamic, initial_scale, dynamic_growth_steps, minimum)
         self._wrap(inner_optimizer, family, scale)
 
-    def _wrap(self, inner: Any, family: KerasFamily, loss_scale: Any) -> None:
+    def _wrap(
+        self, inner: Optimizer, family: KerasFamily, loss_scale: Union[float, LossScaleObject]
+    ) -> None:
         """Wraps `inner`, after changing the class of `self` to the one for its family."""
         # Not in `__new__`: the `__init__` of a subclass may create the inner optimizer.
         cls = type(self)._class_for(family)
@@ -121,14 +145,20 @@ class LossScaleWrapper:
     def _raise_if_strategy_unsupported(self) -> None:
         refuse_unsupported()
 
-    def _pairs_to_minimize(self, loss: Any, var_list: Any, tape: Optional[Any]) -> Any:
+    def _pairs_to_minimize(
+        self, loss: Loss, var_list: VarList, tape: Optional[Tape]
+    ) -> GradsAndVars:
         """Returns the pairs that `minimize` applies, except around an `OptimizerV2`."""
         kwargs = {} if tape is None else {"tape": tape}  # an override for TensorFlow 2.3 has none
         return self._compute_gradients(loss, var_list=var_list, grad_loss=None, **kwargs)
 
     def _compute_gradients(
-        self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
-    ) -> Any:
+        self,
+        loss: Loss,
+        var_list: VarList,
+        grad_loss: Optional[Tensor] = None,
+        tape: Optional[Tape] = None,
+    ) -> GradsAndVars:
         # Newer optimizers have `compute_gradients` in its place. A class that was written for
         # `OptimizerV2` overrides this method.
         if grad_loss is not None:
@@ -138,35 +168,38 @@ class LossScaleWrapper:
             )
         return self.compute_gradients(loss, var_list, tape)
 
-    def _apply_in_replica(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
+    def _apply_in_replica(
+        self, gradients: Gradients, arguments: StepArguments
+    ) -> Optional[Operation]:
         """Calls `_apply_gradients`, which a program may override; returns an operation."""
         # Its last arguments differ between the versions for which an override may be written.
         hook = self._apply_gradients
-        count = count_of_positions(hook, usual=2 + last_arguments_of_step(self._family.kind))
+        is_legacy = self._family.kind is KerasKind.LEGACY
+        count = count_of_positions(hook, usual=2 + last_arguments_of_step(is_legacy))
         last: Tuple[Any, ...] = (arguments.name, arguments.aggregate)[: count - 2]
         return hook(gradients, arguments, *last)
 
     def _apply_gradients(
         self,
-        grads: Sequence[Any],
-        wrapped_vars: Any,
+        grads: Gradients,
+        wrapped_vars: StepArguments,
         name: Optional[str] = None,
         experimental_aggregate_gradients: Optional[bool] = None,
-    ) -> Any:
+    ) -> Optional[Operation]:
         """Applies gradients to the variables `wrapped_vars.value`, in one replica."""
         arguments = StepArguments.passed(wrapped_vars, name, experimental_aggregate_gradients)
         return self._apply(grads, arguments)
 
-    def _apply(self, gradients: Sequence[Any], arguments: StepArguments) -> Any:
+    def _apply(self, gradients: Gradients, arguments: StepArguments) -> Optional[Operation]:
         """Lets the inner optimizer apply gradients; returns an operation."""
         raise NotImplementedError
 
-    def _counter_of_skipped(self) -> Optional[Any]:
+    def _counter_of_skipped(self) -> Optional[Variable]:
         """Returns the variable that counts skipped steps, too; None if none does."""
         return self._optimizer.iterations
 
     @property
-    def inner_optimizer(self) -> Any:
+    def inner_optimizer(self) -> Optimizer:
         """The wrapped optimizer."""
         return self._optimizer
 
@@ -181,17 +214,17 @@ class LossScaleWrapper:
         return minimum_of(self._state)
 
     @property
-    def loss_scale(self) -> Any:
+    def loss_scale(self) -> Tensor:
         """The current loss scale: a float32 tensor of shape `[]`."""
         return self._state.saved if called_from_compile() else self._state()
 
     @property
-    def _loss_scale(self) -> Any:
+    def _loss_scale(self) -> ScaleState:
         """The loss scale, under the name that programs read it by."""
         return self._state
 
     @property
-    def dynamic_counter(self) -> Optional[Any]:
+    def dynamic_counter(self) -> Optional[Variable]:
         """The int64 variable that counts finite steps since the last change; None if fixed."""
         return self._state.counter
 
@@ -211,14 +244,17 @@ class LossScaleWrapper:
     def lr(self) -> Any:
         """The learning rate of the inner optimizer."""
         # A subclass may override the property, which `OptimizerV2` does not read for this one.
-        return self._optimizer.lr if self._family.kind == "legacy" else self.learning_rate
+        if self._family.kind is not KerasKind.LEGACY:
+            return self.learning_rate
+        optimizer: Any = self._optimizer
+        return optimizer.lr
 
     @lr.setter
     def lr(self, value: Any) -> None:
         self.learning_rate = value
 
     @do_not_convert
-    def get_scaled_loss(self, loss: Any) -> Any:
+    def get_scaled_loss(self, loss: Loss) -> Loss:
         """Returns the loss multiplied by the loss scale.
 
         Args:
@@ -232,7 +268,7 @@ class LossScaleWrapper:
         return scale_loss(report_loss(self, loss), self._effective_scale)
 
     @do_not_convert
-    def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
+    def get_unscaled_gradients(self, grads: Gradients) -> List[Optional[Gradient]]:
         """Returns the gradients divided by the loss scale.
 
         Args:
@@ -247,7 +283,7 @@ class LossScaleWrapper:
     def _note(self, call: Call) -> None:
         """Notes a call of this step, for wrappers whose `apply_gradients` depends on it."""
 
-    def _effective_scale(self) -> Any:
+    def _effective_scale(self) -> Tensor:
         """Returns the scale for losses and gradients: a subclass may override the property."""
         # The original classes read the property since 2.4, where it became a tensor.
         is_ours = type(self).loss_scale is LossScaleWrapper.loss_scale
@@ -255,14 +291,14 @@ class LossScaleWrapper:
             return self._state()
         return self.loss_scale
 
-    def get_config(self) -> Dict[str, Any]:
+    def get_config(self) -> Config:
         """Returns the constructor arguments of the final class; the optimizer is serialized."""
         return to_config(self)
 
     @classmethod
     def from_config(
-        cls, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]] = None
-    ) -> Any:
+        cls, config: Config, custom_objects: Optional[CustomObjects] = None
+    ) -> Optimizer:
         """Makes an optimizer from the result of `get_config`, of any version.
 
         Args:
@@ -306,7 +342,7 @@ class LossScaleWrapper:
         )
 
 
-def _shown_scale(optimizer: Any) -> str:
+def _shown_scale(optimizer: Optimizer) -> str:
     state = optimizer._state
     if not state.dynamic:
         return f"{state.initial_scale:g} (fixed)"
@@ -317,8 +353,8 @@ def _shown_scale(optimizer: Any) -> str:
     return f"dynamic, from {state.initial_scale:g}"
 
 
-def _state_of(loss_scale: Any) -> Any:
-    """Returns the state for a float, or for a `LossScale` of ours or of TensorFlow.
+def _state_of(loss_scale: Union[float, LossScaleObject]) -> ScaleState:
+    """Returns the state for a float, or for a `LossScale` of the shim or of TensorFlow.
 
     Calling a state returns the current scale: a float32 tensor of shape `[]`. `saved` is what
     checkpoints save as `loss_scale`, and `decides` whether the loss scale itself decides which
@@ -329,7 +365,7 @@ def _state_of(loss_scale: Any) -> Any:
     if is_standard(loss_scale, FixedLossScale):
         return _FixedState(float(loss_scale.get_config()["loss_scale_value"]), loss_scale)
     if is_standard(loss_scale, DynamicLossScale):
-        return _DynamicState(loss_scale)
+        return _DynamicState(cast(DynamicLossScaleObject, loss_scale))
     return _OwnState(loss_scale)
 
 
@@ -338,24 +374,24 @@ class _FixedState(Trackable):
 
     dynamic = False
     decides = False
-    counter: Optional[Any] = None
+    counter: Optional[Variable] = None
     growth_steps: Optional[int] = None
 
-    def __init__(self, scale: float, loss_scale: Optional[Any] = None) -> None:
+    def __init__(self, scale: float, loss_scale: Optional[LossScaleObject] = None) -> None:
         self.initial_scale = scale
         self.loss_scale = loss_scale
 
     @property
-    def saved(self) -> Any:
+    def saved(self) -> SavedObject:
         return self
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         return tf.convert_to_tensor(self.initial_scale, dtype=tf.float32)
 
     def __float__(self) -> float:
         return float(self.initial_scale)
 
-    def update(self, grads: Any) -> Tuple[Any, bool]:
+    def update(self, grads: Nest) -> Tuple[Optional[Operation], bool]:
         """Returns the same pair as the original's `_loss_scale.update`: a no-op and True."""
         return tf.no_op(), True
 
@@ -369,11 +405,11 @@ class _OwnState:
 
     dynamic = True
     decides = True
-    counter: Optional[Any] = None
+    counter: Optional[Variable] = None
     growth_steps: Optional[int] = None
     initial_scale: Optional[float] = None
 
-    def __init__(self, loss_scale: Any) -> None:
+    def __init__(self, loss_scale: LossScaleObject) -> None:
         self.loss_scale = self.saved = loss_scale
 
     def __getattr__(self, name: str) -> Any:
@@ -381,7 +417,7 @@ class _OwnState:
             raise AttributeError(name)
         return getattr(self.loss_scale, name)
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         return tf.cast(self.loss_scale(), tf.float32)
 
 
@@ -389,17 +425,17 @@ class InVariables:
     """The scale and the counter of finite steps are variables: float32 and int64."""
 
     decides = False
-    current_loss_scale: Any  # TensorFlow has this name from 2.4 on
-    counter: Any
+    current_loss_scale: Variable  # TensorFlow has this name from 2.4 on
+    counter: Variable  # None if a scale of Keras 3 is fixed
     growth_steps: Any
     multiplier: float
     _minimum_scale: float
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Tensor:
         return tf.convert_to_tensor(self.current_loss_scale)
 
     @do_not_convert
-    def advance(self, finite: Any) -> Any:
+    def advance(self, finite: Tensor) -> Optional[Operation]:
         """Updates the scale after a step; returns the operation, None in eager mode."""
         return dynamic_update(
             self.current_loss_scale,
@@ -412,9 +448,9 @@ class InVariables:
 
 
 class _DynamicState(InVariables, _OwnState):
-    """A dynamic scale, held by a `DynamicLossScale` of ours or of TensorFlow."""
+    """A dynamic scale, held by a `DynamicLossScale` of the shim or of TensorFlow."""
 
-    def __init__(self, loss_scale: Any) -> None:
+    def __init__(self, loss_scale: DynamicLossScaleObject) -> None:
         super().__init__(loss_scale)
         self.initial_scale = float(loss_scale.initial_loss_scale)
         self.growth_steps = int(loss_scale.increment_period)
