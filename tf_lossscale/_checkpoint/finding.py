@@ -9,7 +9,6 @@ data, stand first; `keras_files` recognizes them in the files of Keras.
 
 import re
 from typing import (
-    Any,
     Dict,
     Iterable,
     Iterator,
@@ -21,6 +20,8 @@ from typing import (
     Tuple,
     Union,
 )
+
+from tf_lossscale._types import Config, ObjectGraph, ObjectNode
 
 LOSS_SCALE = "loss scale"
 GOOD_STEPS = "good steps"
@@ -34,9 +35,9 @@ class Layout(NamedTuple):
     tensorflow: str
     """The versions that have the class or the layout."""
     restored_by: Tuple[str, ...]
-    """The classes that can read it, those of the shim first."""
+    """The classes that can read it; the shim's classes come first."""
     roles: Dict[str, str]
-    """The role of each variable, by the last part of its key; that of the scale is first."""
+    """The role of each variable, by the last part of its key; the scale comes first."""
     notes: Tuple[str, ...] = ()
 
 
@@ -65,7 +66,7 @@ class StoredOptimizer(NamedTuple):
     iterations: Optional[int]
     slots: Dict[str, int]
     """The number of slot variables, by their name."""
-    hyperparameters: Dict[str, Any]
+    hyperparameters: Config
     keras3: str
     """What a program on Keras 3 can take from it, and how."""
 
@@ -76,7 +77,7 @@ class Contents(NamedTuple):
     path: str
     format: str
     states: Tuple[State, ...]
-    configured: Tuple[Dict[str, Any], ...] = ()
+    configured: Tuple[Config, ...] = ()
     """The loss-scale optimizers that the configuration in a model file describes."""
     optimizers: Tuple[StoredOptimizer, ...] = ()
 
@@ -131,8 +132,8 @@ KERAS_1_14 = _layout(
     "tf.keras.mixed_precision.experimental.LossScaleOptimizer (TensorFlow 1.14 to 2.2)",
     notes=(
         "from this layout, the classes of TensorFlow 2.3 and later restore the loss scale and the "
-        "slots, but not the iterations and hyperparameters of the optimizer; those of "
-        "tf_lossscale restore everything",
+        "slots, but not the iterations and hyperparameters of the optimizer; the classes "
+        "of tf_lossscale restore everything",
     ),
 )
 
@@ -227,7 +228,7 @@ def _layouts_by_name(keys: Mapping[str, str], tensors: Mapping[str, Entry]) -> I
         types = {dtypes.get(counter) for counter in counters}
         if dtypes.get(scale) not in _FLOATS or types != {COUNTERS[family]}:
             continue
-        # Of the optimizers around it, those of Keras count iterations, and v1 ones do not.
+        # A Keras optimizer around it counts iterations, a v1 optimizer does not.
         yield KERAS_NAMES if layout is V1 and _has_iterations(tensors) else layout
 
 
@@ -238,26 +239,33 @@ def _has_iterations(tensors: Mapping[str, Entry]) -> bool:
     )
 
 
-def by_object(graph: Any, tensors: Mapping[str, Entry]) -> Iterable[Found]:
-    key_of = list(map(_key_of, graph.nodes))
+def by_object(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Iterable[Found]:
     children = list(map(_children_of, graph.nodes))
-    values = [{name: key_of[child] for name, child in sorted(named.items())} for named in children]
+    keys_of_objects = [_keys_of_children(graph, names) for names in children]
     found: List[Found] = []
-    for number, keys in enumerate(values):
+    for number, keys in enumerate(keys_of_objects):
         layout = _complete_layout(keys)
-        if layout is not None:
-            named = {name: keys[name] for name in layout.roles}
-            found.append((_layout_of(children, number) if layout is V1 else layout, named))
-    for keys in values:
+        if layout is None:
+            continue
+        keys_of_layout = {name: keys[name] for name in layout.roles}
+        if layout is V1:
+            layout = _layout_of(children, number)
+        found.append((layout, keys_of_layout))
+    for keys in keys_of_objects:
         _add_unknown(found, keys, tensors)
     return found
 
 
-def _children_of(node: Any) -> Dict[str, int]:
+def _keys_of_children(graph: ObjectGraph, children: Mapping[str, int]) -> Dict[str, str]:
+    """Returns the keys of the variables among the children of an object, by name."""
+    return {name: _key_of(graph.nodes[child]) for name, child in sorted(children.items())}
+
+
+def _children_of(node: ObjectNode) -> Dict[str, int]:
     return {child.local_name: child.node_id for child in node.children}
 
 
-def _key_of(node: Any) -> str:
+def _key_of(node: ObjectNode) -> str:
     """Returns the key of the value of a variable; empty for another object."""
     attributes = (found for found in node.attributes if found.name == "VARIABLE_VALUE")
     return next((attribute.checkpoint_key for attribute in attributes), "")

@@ -10,10 +10,12 @@ import os
 import shutil
 import tempfile
 import zipfile
-from typing import IO, Any, Dict, Iterator, List, Tuple
+from types import ModuleType
+from typing import IO, Dict, Iterator, List, Tuple
 
 from tf_lossscale._checkpoint.finding import KERAS_3, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
+from tf_lossscale._types import Config, HDF5Dataset, HDF5Group, Json, JsonObject
 
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
@@ -33,7 +35,7 @@ def read(place: Place) -> Contents:
     return Contents(place.path, place.format, states, tuple(_configured(config, bool(states))))
 
 
-def import_hdf5() -> Any:
+def import_hdf5() -> ModuleType:
     try:
         import h5py  # type: ignore[import-untyped]
     except ImportError as error:
@@ -43,13 +45,13 @@ def import_hdf5() -> Any:
     return h5py
 
 
-def _open_hdf5(path: str, stack: contextlib.ExitStack) -> Tuple[List[Any], Any]:
+def _open_hdf5(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group], Json]:
     file = stack.enter_context(import_hdf5().File(path, "r"))
     config = file.attrs.get("training_config")
     return [file], _object(json.loads(config)).get("optimizer_config") if config else None
 
 
-def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[Any], Any]:
+def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group], Json]:
     try:
         archive = stack.enter_context(zipfile.ZipFile(path))
     except (zipfile.BadZipFile, OSError, ValueError) as error:
@@ -98,14 +100,14 @@ def _damaged(path: str, what: str) -> CheckpointError:
     return CheckpointError(f"{path}: not a valid .keras file: {what}")
 
 
-def _object(value: Any) -> Dict[str, Any]:
+def _object(value: Json) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError("its configuration is not a JSON object")
     return value
 
 
-def _states(file: Any) -> Iterator[State]:
-    items: Dict[str, Any] = {}
+def _states(file: HDF5Group) -> Iterator[State]:
+    items: Dict[str, HDF5Dataset] = {}
     file.visititems(items.__setitem__)
     datasets = {name: item for name, item in items.items() if hasattr(item, "dtype")}
     for name in sorted(datasets):
@@ -118,7 +120,7 @@ def _states(file: Any) -> Iterator[State]:
             yield State(KERAS_3, tuple(variables))
 
 
-def _keys_of_state(name: str, datasets: Dict[str, Any]) -> List[str]:
+def _keys_of_state(name: str, datasets: Dict[str, HDF5Dataset]) -> List[str]:
     """Returns the loss scale and its counter, if the former has this name; else an empty list."""
     scope, _, last = name.rpartition("/")
     if last == "dynamic_scale":
@@ -128,21 +130,19 @@ def _keys_of_state(name: str, datasets: Dict[str, Any]) -> List[str]:
     return []
 
 
-def _are_of_keras_3(scope: str, datasets: Dict[str, Any]) -> bool:
-    """Whether the numbered variables in a scope are those of a loss-scale optimizer."""
+def _are_of_keras_3(scope: str, datasets: Dict[str, HDF5Dataset]) -> bool:
+    """Whether the numbered variables in a scope belong to a loss-scale optimizer."""
     owner, _, group = scope.rpartition("/")
-    own: List[Any] = [datasets.get(f"{scope}/{number}") for number in range(len(_OWN_KINDS))]
-    return (
-        group == "vars"
-        and f"{owner}/inner_optimizer/vars/0" in datasets
-        and all(
-            _is_number(dataset) and dataset.dtype.kind == kind
-            for dataset, kind in zip(own, _OWN_KINDS)
-        )
-    )
+    if group != "vars" or f"{owner}/inner_optimizer/vars/0" not in datasets:
+        return False
+    for number, kind in enumerate(_OWN_KINDS):
+        dataset = datasets.get(f"{scope}/{number}")
+        if dataset is None or not _is_number(dataset) or dataset.dtype.kind != kind:
+            return False
+    return True
 
 
-def _is_number(dataset: Any) -> bool:
+def _is_number(dataset: HDF5Dataset) -> bool:
     if dataset is None or dataset.shape != () or dataset.dtype.kind not in "if":
         return False
     if dataset.external or dataset.is_virtual:
@@ -150,7 +150,7 @@ def _is_number(dataset: Any) -> bool:
     return True
 
 
-def _configured(config: Any, has_state: bool) -> Iterator[Dict[str, Any]]:
+def _configured(config: Config, has_state: bool) -> Iterator[Config]:
     """Describes the loss-scale optimizer that a model file names, without its state."""
     if not isinstance(config, dict):
         return
@@ -170,7 +170,7 @@ def _configured(config: Any, has_state: bool) -> Iterator[Dict[str, Any]]:
     yield {"class_name": class_name, "settings": settings, "note": note}
 
 
-def _settings(config: Dict[str, Any]) -> Dict[str, object]:
+def _settings(config: Config) -> Dict[str, object]:
     names = ("dynamic", "initial_scale", "dynamic_growth_steps")
     settings: Dict[str, object] = {name: config[name] for name in names if name in config}
     old = config.get("loss_scale")  # TensorFlow 2.0 to 2.3

@@ -6,7 +6,7 @@ names, the plan renames tensors. Any other conversion is refused unless the copy
 
 import collections
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint import finding
 from tf_lossscale._checkpoint.finding import (
@@ -19,6 +19,7 @@ from tf_lossscale._checkpoint.finding import (
     parts_of,
 )
 from tf_lossscale._checkpoint.locate import CheckpointError
+from tf_lossscale._types import ObjectGraph, ObjectNode
 
 # Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
 # do in a conditional. Control flow v1 prefixes their names with the name of the conditional.
@@ -49,7 +50,7 @@ def plan(
     prefix: str,
     states: Sequence[State],
     tensors: Mapping[str, Entry],
-    graph: Any,
+    graph: ObjectGraph,
     to: str,
     control_flow: Optional[str],
     renames: Mapping[str, str],
@@ -86,7 +87,7 @@ def _check_known(states: Sequence[State]) -> None:
         )
 
 
-def _plan_merged(tensors: Mapping[str, Entry], graph: Any) -> Plan:
+def _plan_merged(tensors: Mapping[str, Entry], graph: ObjectGraph) -> Plan:
     """Plans a copy in which each loss-scale optimizer has the variables of its inner optimizer."""
     keys = merge_inner_optimizers(graph)
     kept = [key for key in sorted(tensors) if key != finding.OBJECT_GRAPH]
@@ -130,11 +131,11 @@ def _reason(to: str, by_object: bool) -> str:
         )
     if by_object:
         return (
-            "its inner optimizer stores iterations and slots under other keys than that of the "
-            "target, which would silently restart them"
+            "its inner optimizer and the target's store iterations and slots under different keys, "
+            "so the target would silently restart them"
         )
     return (
-        "its inner optimizer names its variables differently from that of the target, which "
+        "its inner optimizer and the target's name their variables differently, so the target "
         "could not restore the slots"
     )
 
@@ -259,7 +260,7 @@ _INNER = "base_optimizer"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
+def merge_inner_optimizers(graph: ObjectGraph) -> Dict[str, str]:
     """Changes layout A to layout B, in the object graph from which TensorFlow restores.
 
     Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of the loss-scale
@@ -285,7 +286,7 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
     return keys
 
 
-def _inner_of(graph: Any, node: Any) -> Optional[int]:
+def _inner_of(graph: ObjectGraph, node: ObjectNode) -> Optional[int]:
     """Returns the number of the optimizer in a loss-scale optimizer of layout A, else None."""
     children = {child.local_name: child.node_id for child in node.children}
     inner = children.get(_INNER)
@@ -295,7 +296,7 @@ def _inner_of(graph: Any, node: Any) -> Optional[int]:
     return inner if "iter" in names else None
 
 
-def _check_stored_once(graph: Any, inner: int) -> None:
+def _check_stored_once(graph: ObjectGraph, inner: int) -> None:
     references = (child for node in graph.nodes for child in node.children)
     names = [child.local_name for child in references if child.node_id == inner]
     if names != [_INNER]:
@@ -305,19 +306,20 @@ def _check_stored_once(graph: Any, inner: int) -> None:
         )
 
 
-def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
+def _rename(graph: ObjectGraph, inner: ObjectNode, keys: Dict[str, str]) -> None:
     """Removes the inner optimizer from the keys of its variables and slots."""
     named = [(child.local_name, child.node_id) for child in inner.children]
     named += [(slot.slot_name, slot.slot_variable_node_id) for slot in inner.slot_variables]
     for name, number in named:
+        end = f"{_INNER}/{name}{_VALUE}"
         for attribute in graph.nodes[number].attributes:
             old = attribute.checkpoint_key
-            stem = old[: -len(f"{_INNER}/{name}{_VALUE}")]
-            if old == f"{stem}{_INNER}/{name}{_VALUE}" and stem[-1:] in ("", "/"):
-                attribute.checkpoint_key = keys[old] = f"{stem}{name}{_VALUE}"
+            if old == end or old.endswith("/" + end):
+                new = old[: -len(end)] + name + _VALUE
+                attribute.checkpoint_key = keys[old] = new
 
 
-def _remove(graph: Any, dropped: List[int]) -> None:
+def _remove(graph: ObjectGraph, dropped: List[int]) -> None:
     """Removes nodes; TensorFlow would report unreferenced ones as not restored."""
     kept = (number for number in range(len(graph.nodes)) if number not in dropped)
     new = {old: number for number, old in enumerate(kept)}

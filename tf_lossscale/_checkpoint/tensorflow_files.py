@@ -1,12 +1,13 @@
 """Reads TensorFlow checkpoints and writes their copies, with TensorFlow."""
 
 import os
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional
 
 from tf_lossscale._checkpoint import finding
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
+from tf_lossscale._types import ObjectGraph
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
 
@@ -87,7 +88,7 @@ class Checkpoint:
         value = number(self._reader.get_tensor(key)) if number and not shape else None
         return Variable(key, role, dtype, value)
 
-    def object_graph(self) -> Any:
+    def object_graph(self) -> Optional[ObjectGraph]:
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
             raise CheckpointError(f"{self.prefix}: damaged: its object graph is not a string")
         value: Any = self._reader.get_tensor(OBJECT_GRAPH)

@@ -11,7 +11,8 @@ import os
 import shutil
 import signal
 import sys
-from typing import Any, Iterator, List, Tuple
+from types import FrameType
+from typing import Any, Iterator, List, Optional, Tuple
 
 from tf_lossscale._checkpoint import locate
 from tf_lossscale._checkpoint.locate import BOOKKEEPING, CheckpointError
@@ -60,7 +61,8 @@ def main(arguments: List[str], prog: str) -> int:
     except Exception as error:  # not status 1, which means that there is no loss scale
         message = f"{parsed.path}: cannot be read: {type(error).__name__}: {error}"
     else:
-        # Out of the `try`, whose errors are those of the files: a full disk behind stdout is none.
+        # Outside the `try`, which reports errors of the files: a full disk behind stdout is not
+        # one.
         is_refused = parsed.action == "convert" and status
         print("\n".join(map(printable, lines)), file=sys.stderr if is_refused else sys.stdout)
         return status
@@ -117,8 +119,8 @@ def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
 def _working_folder(destination: str) -> Iterator[str]:
     """Yields the name of a new folder, in which the copy is written.
 
-    It follows from that of the destination, so that the next conversion removes what one that was
-    killed has left.
+    It follows from the destination's name, so that the next conversion removes what a killed one
+    has left.
     """
     folder, name = os.path.split(os.path.abspath(destination))
     hidden = os.path.join(folder, f".{name}.tf-lossscale-copy")
@@ -172,7 +174,7 @@ class _Ended(BaseException):
 def _ended_by_signals() -> Iterator[None]:
     """Lets the block clean up when a signal ends this process."""
 
-    def end(number: int, frame: Any) -> None:
+    def end(number: int, frame: Optional[FrameType]) -> None:
         raise _Ended(number)
 
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -223,11 +225,9 @@ def _move(written: str, destination: str) -> None:
         os.remove(path)
     for path in sorted(_files(written), key=lambda path: path.endswith(".index")):
         os.rename(path, destination + path[len(written) :])
-    ours, theirs = (
-        os.path.join(os.path.dirname(prefix), BOOKKEEPING) for prefix in (written, destination)
-    )
-    if not os.path.exists(theirs):
-        os.rename(ours, theirs)
+    latest = os.path.join(os.path.dirname(destination), BOOKKEEPING)
+    if not os.path.exists(latest):
+        os.rename(os.path.join(os.path.dirname(written), BOOKKEEPING), latest)
 
 
 def _parser(prog: str) -> ArgumentParser:

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.finding import Contents, StoredOptimizer
@@ -19,6 +19,7 @@ from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place,
 from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._json import jsonable
 from tf_lossscale._process import end_with_parent
+from tf_lossscale._types import Json, JsonObject
 
 # Limits for the file, in addition to what the libraries need and to what its size allows.
 MEMORY_BYTES = 2**30
@@ -38,7 +39,7 @@ _STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")  # what ends a child that reaches a l
 _READY = b"ready\n"  # printed by the child when its libraries are imported and it begins to read
 
 
-def answer(place: Place, **request: Any) -> Dict[str, Any]:
+def answer(place: Place, **request: Json) -> JsonObject:
     """Returns what the child process answers, or raises CheckpointError.
 
     The request is `as_json`, whether to show the contents as JSON; or `convert`, the arguments of
@@ -143,7 +144,7 @@ def _set_limits(seconds: int, memory: int) -> None:
                 resource.setrlimit(kind, (limit, hard))
 
 
-def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, Any]:
+def _describe(place: Place, request: JsonObject, library: Any) -> JsonObject:
     try:
         if "convert" in request:
             plan = library.convert(place, **request["convert"])
@@ -185,7 +186,7 @@ def _as_text(contents: Contents) -> Iterator[str]:
     for optimizer in contents.optimizers:
         yield from _of_optimizer(optimizer)
     if not contents.states:
-        reason = "that of a dynamic one is missing where only weights were saved."
+        reason = "a dynamic one is missing if only weights were saved."
         yield from ("", f"No loss-scale state. A fixed loss scale has none; {reason}")
 
 
@@ -208,7 +209,7 @@ def _one_of(classes: Sequence[str]) -> str:
     return f"not in the file; by its slots one of {', '.join(classes)}"
 
 
-def _listed(values: Dict[str, Any]) -> str:
+def _listed(values: JsonObject) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
@@ -245,7 +246,7 @@ def _of_plan(plan: Plan) -> Iterator[str]:
     yield from (f"note: {notice}" for notice in plan.notices)
 
 
-def _dumped(place: Place, values: Dict[str, Any]) -> str:
+def _dumped(place: Place, values: JsonObject) -> str:
     text = json.dumps(values)
     if len(text) <= _LARGEST_ANSWER:
         return text

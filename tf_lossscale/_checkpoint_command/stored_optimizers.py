@@ -1,7 +1,7 @@
 """Describes the optimizers in a TensorFlow checkpoint, and what Keras 3 can take from them."""
 
 import collections
-from typing import Any, Dict, Iterator, List
+from typing import Any, Iterator, List
 
 from tf_lossscale._checkpoint.finding import StoredOptimizer
 from tf_lossscale._checkpoint.locate import CheckpointError
@@ -10,6 +10,7 @@ from tf_lossscale._restore import object_files
 from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
 from tf_lossscale._restore.optimizers import classes_with
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+from tf_lossscale._types import Config, Json
 
 _LAYOUTS = {
     Layout.INNER_IS_CHILD: "OptimizerV2 of tf.keras, TensorFlow 1.14 to 2.2",
@@ -42,12 +43,12 @@ def _described(stored: Stored, state: OptimizerState) -> StoredOptimizer:
     )
 
 
-def _hyperparameters(stored: Stored, state: OptimizerState) -> Dict[str, Any]:
+def _hyperparameters(stored: Stored, state: OptimizerState) -> Config:
     values = {name: _number(stored, value) for name, value in sorted(state.hyperparameters.items())}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _number(stored: Stored, value: Any) -> Any:
+def _number(stored: Stored, value: Json) -> Any:
     """Returns a number, or a tensor of shape `[]` as one; None for anything else."""
     if not isinstance(value, Tensor):
         return value

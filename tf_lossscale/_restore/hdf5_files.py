@@ -16,6 +16,7 @@ from tf_lossscale._restore.stored import (
     add_node,
     left_to_keras,
 )
+from tf_lossscale._types import Config, HDF5Dataset, HDF5Group
 
 _TOP_LEVEL = "top_level_model_weights"
 _ITERATIONS = ("iter", "iteration")
@@ -32,7 +33,7 @@ def read(path: str) -> Stored:
         raise RestoreError(f"{path}: cannot be read as an HDF5 file: {line}") from error
 
 
-def _stored(path: str, file: Any) -> Stored:
+def _stored(path: str, file: HDF5Group) -> Stored:
     """Returns the nodes that an object checkpoint of the same model would have."""
     weights = file.get("model_weights", file)
     if "layer_names" not in weights.attrs:
@@ -66,19 +67,19 @@ def _stored(path: str, file: Any) -> Stored:
 
 
 def _add_weights(
-    nodes: List[Node], owner: int, group: Any, names: List[str], kind: str = "legacy"
+    nodes: List[Node], owner: int, group: HDF5Group, names: List[str], kind: str = "legacy"
 ) -> None:
     for number, name in enumerate(names):
         add_node(nodes, owner, f"{kind}:{number}", _tensor(group[name], name))
 
 
-def _tensor(dataset: Any, name: str) -> Tensor:
+def _tensor(dataset: HDF5Dataset, name: str) -> Tensor:
     if dataset.external or dataset.is_virtual:
         raise RestoreError(f"{dataset.file.filename}: {dataset.name} is stored in another file")
     return Tensor(dataset.name, tuple(dataset.shape), dataset.dtype.name, name.split(":")[0])
 
 
-def _names(group: Any, attribute: str) -> List[str]:
+def _names(group: HDF5Group, attribute: str) -> List[str]:
     """Returns the names in an attribute, which Keras splits into several if they are long."""
     found = list(group.attrs.get(attribute, []))
     part = 0
@@ -88,7 +89,7 @@ def _names(group: Any, attribute: str) -> List[str]:
     return [name.decode() if isinstance(name, bytes) else str(name) for name in found]
 
 
-def _add_optimizer(nodes: List[Node], group: Any, names: List[str]) -> None:
+def _add_optimizer(nodes: List[Node], group: HDF5Group, names: List[str]) -> None:
     """Adds the optimizer as the objects of a checkpoint of Keras 2: slots by their variables."""
     known = {
         node.tensor.name: number for number, node in enumerate(nodes) if node.tensor is not None
@@ -150,7 +151,7 @@ def _slot_of(words: List[str], known: Dict[str, int]) -> Tuple[Optional[str], Op
     return None, None
 
 
-def _optimizer_config(file: Any) -> Dict[str, Any]:
+def _optimizer_config(file: HDF5Group) -> Config:
     """Returns the hyperparameters of the inner optimizer in the configuration, by name."""
     text = file.attrs.get("training_config")
     if text is None:
@@ -168,7 +169,7 @@ def _optimizer_config(file: Any) -> Dict[str, Any]:
     return {}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

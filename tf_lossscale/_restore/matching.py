@@ -22,6 +22,7 @@ from tf_lossscale._restore.program import (
     weights_of,
 )
 from tf_lossscale._restore.stored import RestoreError, Stored
+from tf_lossscale._types import Layer, SavedObject, Variable
 
 # Children of Keras objects that refer to what has other names as well, or to nothing that trains.
 _ALIASES = {
@@ -39,7 +40,7 @@ class Conflict(NamedTuple):
     """A tensor of the file, and the variable at its place in the program, which differ."""
 
     node: int
-    variable: Any
+    variable: Variable
     what: str
 
 
@@ -49,13 +50,13 @@ class Match:
     def __init__(self, stored: Stored, start: int, without: Set[int]) -> None:
         self.stored = stored
         self.start = start
-        self.variables: Dict[int, Any] = {}
+        self.variables: Dict[int, Variable] = {}
         self.conflicts: List[Conflict] = []
         self._without = without
-        self._objects: Dict[int, Any] = {}
+        self._objects: Dict[int, SavedObject] = {}
         self._taken: Dict[int, int] = {}  # nodes by the id of the variable
 
-    def walk(self, program: Any) -> "Match":
+    def walk(self, program: object) -> "Match":
         """Matches the node `start` and what is below it with an object of the program."""
         self._waiting = collections.deque([(self.start, program)])
         while self._waiting:
@@ -70,7 +71,7 @@ class Match:
         self._match_what_is_left()
         return self
 
-    def missing(self, program: Any) -> List[Any]:
+    def missing(self, program: object) -> List[Variable]:
         """Returns the variables of the program that no tensor was found for."""
         return [variable for variable in weights_of(program) if id(variable) not in self._taken]
 
@@ -83,12 +84,12 @@ class Match:
             if self.stored.nodes[number].tensor and number not in self.variables
         )
 
-    def bind(self, number: int, variable: Any) -> None:
+    def bind(self, number: int, variable: Variable) -> None:
         """Takes note of a variable that was found in another way, as by the optimizer's list."""
         if number not in self.variables and id(variable) not in self._taken:
             self._take(number, variable)
 
-    def _take(self, number: int, variable: Any) -> None:
+    def _take(self, number: int, variable: Variable) -> None:
         tensor = self.stored.nodes[number].tensor
         if tensor is None:
             return
@@ -101,8 +102,8 @@ class Match:
         self.variables[number] = variable
         self._taken[id(variable)] = number
 
-    def _pairs(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
-        """Pairs the children of a node with those of an object: layers, attributes, weights."""
+    def _pairs(self, number: int, value: object) -> Iterator[Tuple[int, SavedObject]]:
+        """Pairs the children of a node and of an object: layers, attributes, weights."""
         children = self.stored.nodes[number].children
         # Sequential models that were built after they were made lack the first names on 1.15.
         numbered = [name for name in children if _WITH_WEIGHTS.match(name)] or [
@@ -125,7 +126,7 @@ class Match:
             if name in children:
                 yield from self._listed_layers(children[name], value)
 
-    def _numbered_weights(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
+    def _numbered_weights(self, number: int, value: object) -> Iterator[Tuple[int, Variable]]:
         """Pairs the weights of a layer in an HDF5 file, where they have numbers."""
         children = self.stored.nodes[number].children
         for kind, weights in (("legacy:", numbered_weights), ("own:", own_variables)):
@@ -138,7 +139,7 @@ class Match:
             if len(nodes) == len(found) and _same_order(names, list(map(name_of, found))):
                 yield from zip(nodes, found)
 
-    def _listed_layers(self, number: int, value: Any) -> Iterator[Tuple[int, Any]]:
+    def _listed_layers(self, number: int, value: object) -> Iterator[Tuple[int, Layer]]:
         children = self.stored.nodes[number].children
         elements = sorted((name for name in children if name.isdigit()), key=int)
         nodes = [children[name] for name in elements]
@@ -148,8 +149,8 @@ class Match:
             yield from self._paired_layers(known, layers)
 
     def _paired_layers(
-        self, nodes: Sequence[int], layers: Sequence[Any]
-    ) -> Iterator[Tuple[int, Any]]:
+        self, nodes: Sequence[int], layers: Sequence[Layer]
+    ) -> Iterator[Tuple[int, Layer]]:
         if len(nodes) != len(layers):
             return  # an order would be a guess; what fits only one variable is found later
         by_name = self._paired_by_name(nodes, layers)
@@ -167,8 +168,8 @@ class Match:
         return next((names_in(tensor.name)[0] for tensor in tensors if tensor is not None), "")
 
     def _paired_by_name(
-        self, nodes: Sequence[int], layers: Sequence[Any]
-    ) -> Optional[List[Tuple[int, Any]]]:
+        self, nodes: Sequence[int], layers: Sequence[Layer]
+    ) -> Optional[List[Tuple[int, Layer]]]:
         """Pairs layers by their names if each one is in the names of one layer's variables."""
         pairs = []
         labels = [self._segments(node) for node in nodes]
@@ -211,7 +212,7 @@ class Match:
                 found[name, tensor.shape].append(child)
         return found
 
-    def _left_variables(self, layer: Any) -> Dict[Any, List[Any]]:
+    def _left_variables(self, layer: Layer) -> Dict[Any, List[Variable]]:
         """Returns a layer's own variables, by last name and shape."""
         found = collections.defaultdict(list)
         for variable in direct_variables(layer):
@@ -264,7 +265,7 @@ def _same_order(in_file: Sequence[str], in_program: Sequence[str]) -> bool:
     )
 
 
-def best_match(stored: Stored, program: Any, starts: Sequence[int], without: Set[int]) -> Match:
+def best_match(stored: Stored, program: object, starts: Sequence[int], without: Set[int]) -> Match:
     """Returns the match of the object in the file that is the program's model.
 
     Raises:

@@ -12,6 +12,8 @@ from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.saver_files import plan_iterations
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+from tf_lossscale._types import Model, Variable
+from tf_lossscale._versions.keras import KerasKind
 
 _ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"),)
 _ALIKE = {
@@ -25,7 +27,7 @@ def plan_optimizer(
     plan: Plan,
     program: ProgramOptimizer,
     state: OptimizerState,
-    models: List[Any],
+    models: List[Model],
     matches: List[Match],
 ) -> None:
     """Plans an optimizer with its slots and loss scale; it must be built for that."""
@@ -38,7 +40,7 @@ def plan_optimizer(
         )
     _check_class(plan, program, state)
     owners = [_owner(plan, slot, state, trained, matches) for slot in state.slots]
-    program.build(_in_order(trained, owners) if program.kind == "legacy" else trained)
+    program.build(_in_order(trained, owners) if program.kind is KerasKind.LEGACY else trained)
     if state.iterations is not None:
         assert isinstance(state.iterations, Tensor)
         plan.add(state.iterations, program.iterations, "iterations")
@@ -53,14 +55,14 @@ def plan_optimizer(
     _skip_own_variables(plan, state)
 
 
-def _in_order(trained: List[Any], owners: List[Optional[Any]]) -> List[Any]:
+def _in_order(trained: List[Variable], owners: List[Optional[Variable]]) -> List[Variable]:
     """Returns the trained variables for which a file has slots; all, if it has none."""
     known = {id(owner) for owner in owners if owner is not None}
     return [variable for variable in trained if id(variable) in known] or trained
 
 
 def _check_class(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
-    """Notes a class that has the same slots as that of the program, and another rule."""
+    """Notes a class that has the same slots as the program's class, but another rule."""
     known = state.classes & KNOWN_CLASSES
     name = program.known_class
     if known and name and name.lower() not in known:
@@ -82,9 +84,9 @@ def _owner(
     plan: Plan,
     slot: StoredSlot,
     state: OptimizerState,
-    trained: List[Any],
+    trained: List[Variable],
     matches: List[Match],
-) -> Optional[Any]:
+) -> Optional[Variable]:
     """Returns the variable of the program that a slot belongs to."""
     if slot.variable is not None:
         for match in matches:
@@ -100,8 +102,8 @@ def _owner(
     return None
 
 
-def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Any]:
-    """Returns the variables whose name ends that of a slot: `Adam/m/dense/kernel`."""
+def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Variable]:
+    """Returns the variables with whose name a slot's name ends: `Adam/m/dense/kernel`."""
     found = collections.defaultdict(list)
     for match in matches:
         for node, variable in match.variables.items():
@@ -115,10 +117,10 @@ def _plan_slots(
     plan: Plan,
     program: ProgramOptimizer,
     state: OptimizerState,
-    owners: List[Optional[Any]],
-    trained: List[Any],
+    owners: List[Optional[Variable]],
+    trained: List[Variable],
 ) -> None:
-    """Plans the slots of an optimizer; `owners` are the variables that those of the file are of."""
+    """Plans the slots of an optimizer; `owners` are the variables to which its slots belong."""
     found: Set[int] = set()
     with_slots: Set[int] = {id(owner) for owner in owners if owner is not None}
     for slot, owner in zip(state.slots, owners):

@@ -5,8 +5,9 @@ from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional, 
 
 from tf_lossscale._restore.program import is_variable
 from tf_lossscale._restore.stored import RestoreError
+from tf_lossscale._types import Optimizer, SavedObject, Variable, Variables
 from tf_lossscale._versions.files import Trackable
-from tf_lossscale._versions.keras import keras_family
+from tf_lossscale._versions.keras import KerasKind, keras_family
 
 _MOMENTS: Dict[str, Tuple[str, ...]] = {
     "m": ("_momentums",),
@@ -75,7 +76,7 @@ _OF_CONFIGS_ONLY = (
 class Assignment(NamedTuple):
     """Where a hyperparameter of the program is kept."""
 
-    variable: Optional[Any]  # None for a Python number
+    variable: Optional[Variable]  # None for a Python number
     read: Callable[[], Any]
     assign: Callable[[Any], Any]
 
@@ -83,7 +84,7 @@ class Assignment(NamedTuple):
 class ProgramOptimizer:
     """An optimizer of the program, wrapped in a loss-scale optimizer or not."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self.outer = optimizer
         self.inner = _innermost(optimizer)
         family = keras_family(self.inner)
@@ -112,9 +113,9 @@ class ProgramOptimizer:
     @property
     def has_slots(self) -> bool:
         """Whether the optimizer was built, for some variables at least."""
-        if self.kind == "legacy":
+        if self.kind is KerasKind.LEGACY:
             return bool(self.inner._slots)
-        if self.kind == "new":
+        if self.kind is KerasKind.NEW:
             return bool(getattr(self.inner, "_built", False))
         return bool(self.inner.built and self.outer.built)
 
@@ -128,27 +129,27 @@ class ProgramOptimizer:
         names = (base.__name__ for base in type(self.inner).__mro__)
         return next((name for name in names if name in _SLOTS), "")
 
-    def build(self, variables: Sequence[Any]) -> None:
+    def build(self, variables: Variables) -> None:
         """Creates the slots for variables, and all other variables of the optimizer."""
         variables = list(variables)
-        if self.kind == "legacy":
+        if self.kind is KerasKind.LEGACY:
             self.inner.iterations  # noqa: B018 - the property creates the variable
             self.inner._create_hypers()
             self.inner._create_slots(variables)
-        elif self.kind == "new":
+        elif self.kind is KerasKind.NEW:
             self.inner.build(variables)
         elif not self.inner.built or not self.outer.built:
             self.outer.build(variables)
 
     @property
-    def trained(self) -> Optional[List[Any]]:
+    def trained(self) -> Optional[List[Variable]]:
         """The variables that the optimizer was built for, if it was and keeps them."""
-        if self.kind == "keras3" and self.inner.built:
+        if self.kind is KerasKind.KERAS_3 and self.inner.built:
             return list(self.inner._trainable_variables)
         return None
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Variable:
         return self.inner.iterations
 
     def slot_names(self) -> Dict[str, Sequence[str]]:
@@ -162,9 +163,9 @@ class ProgramOptimizer:
                 return slot
         return name
 
-    def slot(self, name: str, variable: Any) -> Optional[Any]:
+    def slot(self, name: str, variable: Variable) -> Optional[Variable]:
         """Returns the variable of a slot, or None if this optimizer has no such slot."""
-        if self.kind == "legacy":
+        if self.kind is KerasKind.LEGACY:
             if name not in self.inner.get_slot_names():
                 return None
             try:
@@ -177,15 +178,9 @@ class ProgramOptimizer:
             return None
         return slots[index]
 
-    def slots(self, variables: Sequence[Any]) -> List[Tuple[str, Any, Any]]:
+    def slots(self, variables: Variables) -> List[Tuple[str, Variable, Variable]]:
         """Returns the name, the variable and the slot variable of each slot."""
-        names: List[str] = (
-            list(self.inner.get_slot_names()) if self.kind == "legacy" else list(self.slot_names())
-        )
-        if not names and self.kind != "legacy":
-            names = _lists_of_variables(self.inner)
-        if self.kind != "legacy":
-            names += [name for name in _OPTIONAL_LISTS if name not in names]
+        names = self._names_of_slots()
         found = []
         for name in names:
             for variable in variables:
@@ -194,24 +189,30 @@ class ProgramOptimizer:
                     found.append((name, variable, slot))
         return found
 
-    def single(self, name: str) -> Optional[Any]:
+    def _names_of_slots(self) -> List[str]:
+        if self.kind is KerasKind.LEGACY:
+            return list(self.inner.get_slot_names())
+        names = list(self.slot_names()) or _lists_of_variables(self.inner)
+        return names + [name for name in _OPTIONAL_LISTS if name not in names]
+
+    def single(self, name: str) -> Optional[Variable]:
         """Returns the variable that Nadam has once, under its name in any Keras."""
         del name
         attributes = vars(self.inner)
         found = attributes.get("_u_product", attributes.get("_m_cache"))
         return found if is_variable(found) else None
 
-    def _list(self, name: str) -> Optional[Sequence[Any]]:
+    def _list(self, name: str) -> Optional[Variables]:
         attributes = vars(self.inner)
         for attribute in (*self.slot_names().get(name, ()), name):
             if isinstance(attributes.get(attribute), (list, tuple)):
-                found: Sequence[Any] = attributes[attribute]
+                found: Variables = attributes[attribute]
                 return found
         return None
 
-    def _index(self, variable: Any) -> Optional[int]:
+    def _index(self, variable: Variable) -> Optional[int]:
         try:
-            if self.kind == "new":
+            if self.kind is KerasKind.NEW:
                 return int(self.inner._index_dict[self.inner._var_key(variable)])
             return int(self.inner._get_variable_index(variable))
         except KeyError:
@@ -227,11 +228,11 @@ class ProgramOptimizer:
         if name == "learning_rate" and self._has_schedule:
             return None  # as on Keras 2, the schedule of the program counts
         if name == "decay" and value == 0:
-            name = "decay" if self.kind == "legacy" else ""
+            name = "decay" if self.kind is KerasKind.LEGACY else ""
         if not name:
             return None
         inner = self.inner
-        if self.kind == "legacy":
+        if self.kind is KerasKind.LEGACY:
             if name in inner._hyper:
                 set_value = functools.partial(inner._set_hyper, name)
                 return Assignment(None, lambda: _number(inner._hyper[name]), set_value)
@@ -254,11 +255,11 @@ class ProgramOptimizer:
 
     @property
     def _has_schedule(self) -> bool:
-        if self.kind == "legacy":
+        if self.kind is KerasKind.LEGACY:
             return callable(self.inner._hyper.get("learning_rate"))
         return not hasattr(vars(self.inner).get("_learning_rate"), "assign")
 
-    def scale(self) -> Tuple[Optional[Any], Optional[Any]]:
+    def scale(self) -> Tuple[Optional[Variable], Optional[Variable]]:
         """Returns the variables of a dynamic loss scale, and of its counter; or two None."""
         attributes = vars(self.outer)
         if is_variable(attributes.get("dynamic_scale")):
@@ -270,7 +271,7 @@ class ProgramOptimizer:
         return below.get("current_loss_scale"), below.get("good_steps")
 
 
-def _lists_of_variables(optimizer: Any) -> List[str]:
+def _lists_of_variables(optimizer: Optimizer) -> List[str]:
     return [
         name
         for name, value in vars(optimizer).items()
@@ -279,7 +280,7 @@ def _lists_of_variables(optimizer: Any) -> List[str]:
     ]
 
 
-def _innermost(optimizer: Any) -> Any:
+def _innermost(optimizer: Optimizer) -> Optimizer:
     while True:
         attributes = vars(optimizer)
         inner = attributes.get("_optimizer", attributes.get("inner_optimizer"))
@@ -288,19 +289,19 @@ def _innermost(optimizer: Any) -> Any:
         optimizer = inner
 
 
-def is_optimizer(value: Any) -> bool:
+def is_optimizer(value: object) -> bool:
     """Whether an object is a Keras optimizer, wrapped in a loss-scale optimizer or not."""
     if not hasattr(value, "get_config") or not hasattr(value, "apply_gradients"):
         return False
     return keras_family(_innermost(value)) is not None
 
 
-def children_of(value: Any) -> Dict[str, Any]:
+def children_of(value: SavedObject) -> Dict[str, SavedObject]:
     """Returns what a checkpoint saves below an object, by name."""
     if hasattr(Trackable, "_checkpoint_dependencies"):  # up to TensorFlow 2.8
         return {child.name: child.ref for child in value._checkpoint_dependencies}
     return dict(value._trackable_children())
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     return value.numpy() if hasattr(value, "numpy") else value

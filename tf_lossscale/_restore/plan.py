@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from tf_lossscale._restore.program import dtype_of, name_of, shape_of
 from tf_lossscale._restore.report import Entry, Report
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+from tf_lossscale._types import Array, JsonObject, Variable
 
 _NUMBERED = re.compile(r"-\d+$")
 """The end of a checkpoint that `tf.train.Checkpoint.save` or a manager has numbered."""
@@ -17,11 +18,11 @@ class Planned(NamedTuple):
 
     source: Optional[Tensor]  # None for a value of the configuration
     path: str
-    variable: Optional[Any]
+    variable: Optional[Variable]
     name: str
     assign: Callable[[Any], Any]
     read: Callable[[], Any]  # the value before, for an error while assigning
-    value: Optional[Any] = None  # unless it is that of `source`
+    value: Optional[Any] = None  # None if `source` has the value
 
 
 class Plan:
@@ -38,7 +39,7 @@ class Plan:
         self.notes: List[str] = []
         self.written_by = stored.format
 
-    def add(self, tensor: Tensor, variable: Any, name: str = "") -> None:
+    def add(self, tensor: Tensor, variable: Variable, name: str = "") -> None:
         """Plans to assign a value; notes a problem where it does not fit the variable."""
         name = name or name_of(variable)
         is_planned = any(planned.variable is variable for planned in self.planned)
@@ -65,7 +66,7 @@ class Plan:
         self.used.add(tensor.key)
 
 
-def _reader(variable: Any) -> Callable[[], Any]:
+def _reader(variable: Variable) -> Callable[[], Any]:
     return lambda: variable.numpy()
 
 
@@ -154,7 +155,7 @@ def _more(entries: List[Entry]) -> str:
     return f", and {len(entries) - 1} more" if len(entries) > 1 else ""
 
 
-def read_values(plan: Plan) -> Dict[str, Any]:
+def read_values(plan: Plan) -> Dict[str, Array]:
     """Reads the values that are planned, by their paths in the file."""
     tensors = [planned.source for planned in plan.planned if planned.source is not None]
     read = iter(plan.stored.read(tensors))
@@ -164,7 +165,7 @@ def read_values(plan: Plan) -> Dict[str, Any]:
     }
 
 
-def assign(plan: Plan, values: Dict[str, Any]) -> None:
+def assign(plan: Plan, values: JsonObject) -> None:
     """Assigns all values; if one cannot be assigned, those before it get their old values back."""
     done: List[Tuple[Planned, Any]] = []
     try:

@@ -1,8 +1,9 @@
 """The program's side: the children of its models and layers under the names that files have."""
 
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
 from tf_lossscale._restore.stored import Shape
+from tf_lossscale._types import Layer, Model, SavedObject, Variable
 
 # Attributes of layers that have one name on Keras 2, and another one on Keras 3.
 _OTHER_NAMES = {
@@ -20,26 +21,26 @@ _OTHER_NAMES = {
 _SAME_OBJECT = ("_functional",)
 
 
-def is_variable(value: Any) -> bool:
+def is_variable(value: object) -> bool:
     return hasattr(value, "assign") and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
-def name_of(variable: Any) -> str:
+def name_of(variable: Variable) -> str:
     """Returns the name of a variable as the program shows it."""
     name = getattr(variable, "path", None) or getattr(variable, "name", "") or "variable"
     return str(name).split(":")[0]
 
 
-def shape_of(variable: Any) -> Shape:
+def shape_of(variable: Variable) -> Shape:
     return tuple(int(size) for size in variable.shape)
 
 
-def dtype_of(variable: Any) -> str:
+def dtype_of(variable: Variable) -> str:
     dtype = variable.dtype
     return str(getattr(dtype, "name", dtype)).replace("_ref", "")
 
 
-def weights_of(value: Any) -> List[Any]:
+def weights_of(value: object) -> List[Variable]:
     """Returns the variables of a model, module, variable, or of a list or dictionary of them."""
     if is_variable(value):
         return [value]
@@ -54,7 +55,7 @@ def weights_of(value: Any) -> List[Any]:
     return _distinct(variables) if isinstance(variables, (list, tuple)) else []
 
 
-def _unlisted(model: Any) -> List[Any]:
+def _unlisted(model: Model) -> List[Variable]:
     """Returns the attributes that are variables of TensorFlow, which Keras 3 does not list."""
     attributes = vars(model)
     if "_trainable_variables" not in attributes:
@@ -67,7 +68,7 @@ def _unlisted(model: Any) -> List[Any]:
     ]
 
 
-def trained_by(value: Any) -> List[Any]:
+def trained_by(value: object) -> List[Variable]:
     """Returns the trainable variables of a model, or of a list or dictionary of models."""
     if is_variable(value):
         # `tf.Variable(0)` counts steps or epochs, and is trainable by default.
@@ -80,11 +81,11 @@ def trained_by(value: Any) -> List[Any]:
     return _distinct(getattr(value, "trainable_variables", ()))
 
 
-def _is_seed(variable: Any) -> bool:
+def _is_seed(variable: Variable) -> bool:
     return "seed_generator" in name_of(variable)
 
 
-def _distinct(variables: Any) -> List[Any]:
+def _distinct(variables: Iterable[Variable]) -> List[Variable]:
     seen: Set[int] = set()
     found = []
     for variable in variables:
@@ -94,8 +95,8 @@ def _distinct(variables: Any) -> List[Any]:
     return found
 
 
-def layers_of(value: Any) -> List[Any]:
-    """Returns the layers of a model in its order; those of a layer that is no model, too."""
+def layers_of(value: object) -> List[Layer]:
+    """Returns the layers in a model, or in another layer, in its order."""
     layers = getattr(value, "layers", None)
     if isinstance(layers, (list, tuple)):
         return list(layers)
@@ -105,7 +106,7 @@ def layers_of(value: Any) -> List[Any]:
     return list(flatten(include_self=False, recursive=False))
 
 
-def layers_below(values: Any) -> Iterator[Any]:
+def layers_below(values: Iterable[object]) -> Iterator[Layer]:
     """Yields the layers of models, and the layers in them."""
     waiting = list(values)
     seen: Set[int] = set()
@@ -118,20 +119,20 @@ def layers_below(values: Any) -> Iterator[Any]:
         waiting += layers_of(value)
 
 
-def layers_with_weights(value: Any) -> List[Any]:
+def layers_with_weights(value: object) -> List[Layer]:
     return [layer for layer in layers_of(value) if getattr(layer, "weights", None)]
 
 
-def numbered_weights(layer: Any) -> List[Any]:
+def numbered_weights(layer: Layer) -> List[Variable]:
     """Returns the weights of a layer in the order of HDF5 files of Keras 2."""
     weights = [*layer.trainable_weights, *layer.non_trainable_weights]
     return [weight for weight in weights if not _is_seed(weight)]
 
 
-def own_variables(layer: Any) -> List[Any]:
-    """Returns the variables of a layer itself, without those of the layers in it."""
+def own_variables(layer: Layer) -> List[Variable]:
+    """Returns the variables of a layer itself, without the variables of layers in it."""
     attributes = vars(layer)
-    found: List[Any] = []
+    found: List[Variable] = []
     for keras_3, keras_2 in (
         ("_trainable_variables", "_trainable_weights"),
         ("_non_trainable_variables", "_non_trainable_weights"),
@@ -141,14 +142,14 @@ def own_variables(layer: Any) -> List[Any]:
     return found
 
 
-def direct_variables(value: Any) -> List[Any]:
+def direct_variables(value: object) -> List[Variable]:
     """Returns the variables that are attributes of an object, or that a layer made itself."""
     attributes = getattr(value, "__dict__", {})
     found = [attribute for attribute in attributes.values() if is_variable(attribute)]
     return _distinct([*found, *(own_variables(value) if attributes else ())])
 
 
-def child_of(value: Any, name: str) -> Optional[Any]:
+def child_of(value: object, name: str) -> Optional[SavedObject]:
     """Returns the object that a program has where a file has the child `name`, or None."""
     if isinstance(value, (list, tuple)):
         return _element(value, name)
@@ -173,13 +174,13 @@ def _names(name: str) -> Iterator[str]:
             yield from (candidate, "_" + candidate)
 
 
-def _element(values: Any, number: str) -> Optional[Any]:
+def _element(values: Sequence[SavedObject], number: str) -> Optional[SavedObject]:
     if not number.isdigit() or int(number) >= len(values):
         return None
     return values[int(number)]
 
 
-def _attribute(value: Any, name: str) -> Optional[Any]:
+def _attribute(value: object, name: str) -> Optional[Any]:
     try:
         attributes: Dict[str, Any] = vars(value)
     except TypeError:
@@ -187,7 +188,7 @@ def _attribute(value: Any, name: str) -> Optional[Any]:
     return attributes.get(name)
 
 
-def _is_an_object(value: Any) -> bool:
+def _is_an_object(value: object) -> bool:
     if value is None or isinstance(value, (str, bytes, int, float, bool, type)):
         return False
     if hasattr(value, "dtype") and hasattr(value, "numpy") and not is_variable(value):

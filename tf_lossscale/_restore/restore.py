@@ -34,6 +34,7 @@ from tf_lossscale._restore.program import (
 )
 from tf_lossscale._restore.report import Entry, Report
 from tf_lossscale._restore.stored import RestoreError, Stored, left_to_keras
+from tf_lossscale._types import Model, Optimizer, Variable
 from tf_lossscale._versions.base import tf
 
 _CHECKPOINTS = (tf.train.Checkpoint, tf.compat.v1.train.Checkpoint)
@@ -41,8 +42,8 @@ _CHECKPOINTS = (tf.train.Checkpoint, tf.compat.v1.train.Checkpoint)
 
 def restore(
     path: Union[str, "os.PathLike[str]"],
-    model: Any = None,
-    optimizer: Any = None,
+    model: Model = None,
+    optimizer: Optimizer = None,
     partial: bool = False,
     names: Optional[saver_files.Names] = None,
 ) -> Report:
@@ -121,7 +122,7 @@ def _parts_of(stored: Stored, checkpoint: Any) -> Tuple[Dict[str, Any], Optional
     return models, optimizers or None
 
 
-def _has_variables(value: Any) -> bool:
+def _has_variables(value: object) -> bool:
     if isinstance(value, (list, tuple, dict)):
         return bool(weights_of(value))
     return hasattr(value, "weights") or hasattr(value, "variables")
@@ -129,7 +130,7 @@ def _has_variables(value: Any) -> bool:
 
 def _rehearse(
     stored: Stored,
-    models: List[Any],
+    models: List[Model],
     matches: List[Match],
     optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
     partial: bool,
@@ -149,7 +150,7 @@ def _rehearse(
 
 def _plan(
     stored: Stored,
-    models: List[Any],
+    models: List[Model],
     matches: List[Match],
     optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
 ) -> Plan:
@@ -183,8 +184,8 @@ def _read(path: str, names: Optional[saver_files.Names]) -> Stored:
 
 
 def _match_models(
-    stored: Stored, model: Any, states: Dict[int, OptimizerState]
-) -> Tuple[List[Any], List[Match]]:
+    stored: Stored, model: Model, states: Dict[int, OptimizerState]
+) -> Tuple[List[Variable], List[Match]]:
     """Returns the models of the program, each with its match."""
     if isinstance(stored, saver_files.SaverFile):
         return saver_files.match(stored, model)
@@ -215,7 +216,7 @@ def _match_models(
     return list(named.values()), matches
 
 
-def _bind_trained(model: Any, match: Match, states: List[OptimizerState]) -> None:
+def _bind_trained(model: Model, match: Match, states: List[OptimizerState]) -> None:
     """Matches what only the optimizer of Keras 3 lists: layers in lists are in no other place."""
     trained = trained_by(model)
     for state in states:
@@ -235,7 +236,7 @@ def _is_the_order(state: OptimizerState, left: Dict[int, Any]) -> bool:
     """Returns whether the names of slots, or else the shapes, show that an order is right.
 
     Keras 3 lists the layers of a list where they were appended, Keras 2 where the list was made.
-    The name of a slot contains those of the layer and of the variable: `m_dense_1_kernel_momentum`.
+    The name of a slot contains the names of layer and variable: `m_dense_1_kernel_momentum`.
     """
     slots = {slot.variable: slot.tensor.name for slot in state.slots}
     names = [names_in(name_of(variable)) for variable in left.values()]
@@ -251,7 +252,7 @@ def _is_the_order(state: OptimizerState, left: Dict[int, Any]) -> bool:
     return len(set(shapes)) == len(shapes)
 
 
-def _plan_weights(plan: Plan, model: Any, match: Match) -> None:
+def _plan_weights(plan: Plan, model: Model, match: Match) -> None:
     """Plans the variables of a model as they were matched."""
     stored = plan.stored
     for conflict in match.conflicts:
@@ -272,11 +273,11 @@ def _plan_weights(plan: Plan, model: Any, match: Match) -> None:
 
 def _named_optimizers(
     stored: Stored,
-    model: Any,
-    optimizer: Any,
+    model: Model,
+    optimizer: Optimizer,
     states: Dict[int, OptimizerState],
     matches: List[Match],
-) -> List[Tuple[Any, OptimizerState]]:
+) -> List[Tuple[Optimizer, OptimizerState]]:
     """Returns the optimizers of the program, each with its state in the file.
 
     Raises:
@@ -297,7 +298,7 @@ def _optimizers_by_name(
     stored: Stored,
     optimizers: "collections.abc.Mapping[str, Any]",
     states: Dict[int, OptimizerState],
-) -> List[Tuple[Any, OptimizerState]]:
+) -> List[Tuple[Optimizer, OptimizerState]]:
     children = stored.nodes[0].children
     missing = [name for name in optimizers if children.get(name) not in states]
     if missing:
@@ -305,7 +306,7 @@ def _optimizers_by_name(
     return [(optimizer, states[children[name]]) for name, optimizer in optimizers.items()]
 
 
-def _compiled_optimizer(model: Any) -> Optional[Any]:
+def _compiled_optimizer(model: Model) -> Optional[Optimizer]:
     """Returns the optimizer that a model was compiled with; None if several were."""
     models = list(model.values()) if isinstance(model, collections.abc.Mapping) else [model]
     found = [getattr(value, "optimizer", None) for value in models]
@@ -337,7 +338,7 @@ def _fitting(states: List[OptimizerState], matches: List[Match]) -> List[Optimiz
     ] or states
 
 
-def _finalize_layers(plan: Plan, models: List[Any]) -> None:
+def _finalize_layers(plan: Plan, models: List[Model]) -> None:
     """Lets `Normalization` layers compute what they use from the restored mean and variance."""
     restored = {id(planned.variable) for planned in plan.planned}
     for layer in layers_below(models):

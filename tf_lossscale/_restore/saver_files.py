@@ -19,6 +19,7 @@ from tf_lossscale._restore.plan import Plan, Planned, differs
 from tf_lossscale._restore.program import is_variable, name_of, shape_of, weights_of
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor, add_node
+from tf_lossscale._types import CheckpointReader, Model, Variable
 
 Names = Mapping[str, Union[str, Any]]
 """Variables of the program, or their paths in the model, by their names in the file."""
@@ -59,7 +60,7 @@ class _Slots(NamedTuple):
     keys: Dict[str, str]
 
 
-def read(checkpoint: Checkpoint, names: Optional[Names], reader: Any) -> SaverFile:
+def read(checkpoint: Checkpoint, names: Optional[Names], reader: CheckpointReader) -> SaverFile:
     """Reads the names in a file, and no tensor yet, but for counters."""
     prefix = checkpoint.prefix
     if names is None:
@@ -116,7 +117,7 @@ def _add_optimizer(stored: SaverFile, left: Dict[str, Tensor], checkpoint: Check
 def _add_slots(
     stored: SaverFile, optimizer: int, number: int, found: _Slots, left: Dict[str, Tensor]
 ) -> None:
-    """Adds the slots of a variable as those of `OptimizerV2`, with its names."""
+    """Adds the slots of a variable under the names that `OptimizerV2` has for them."""
     for slot, key in found.keys.items():
         name = f"{found.optimizer}/{_key(stored, number)}/{slot}"
         node = _add_node_alone(stored, left.pop(key)._replace(name=name))
@@ -183,7 +184,7 @@ def _scale_in(checkpoint: Checkpoint, left: Mapping[str, Tensor]) -> Dict[str, s
     return {"current_loss_scale": scale, "good_steps": keys["good_steps"]}
 
 
-def match(stored: SaverFile, model: Any) -> Tuple[List[Any], List[Match]]:
+def match(stored: SaverFile, model: Model) -> Tuple[List[Variable], List[Match]]:
     """Matches the variables of the program as the names say."""
     models = [] if model is None else [model]
     known = [variable for value in models for variable in weights_of(value)]
@@ -245,8 +246,8 @@ def _note_epsilon(plan: Plan, stored: SaverFile, program: ProgramOptimizer) -> N
     epsilon = program.inner.get_config().get("epsilon")
     if stored.powers and epsilon != 1e-8:
         plan.notes.append(
-            f"epsilon is {epsilon} here; that of tf.train's Adam, which the file does not have, is "
-            "1e-8 unless the old program passed another one"
+            f"epsilon is {epsilon} here; tf.train's Adam, whose epsilon the file does not have, "
+            "uses 1e-8 unless the old program passed another one"
         )
 
 

@@ -6,6 +6,8 @@ that belong to its tensors.
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from tf_lossscale._types import Config
+
 Shape = Tuple[int, ...]
 
 
@@ -57,7 +59,7 @@ class Stored:
         self.format = format
         self.nodes = nodes
         self.read = read
-        self.config: Dict[str, Any] = {}  # of the optimizer, in HDF5 files of Keras 2
+        self.config: Config = {}  # of the optimizer, in HDF5 files of Keras 2
         self.others: List[Tensor] = []  # values of tables and of Python objects
         self.lacks_scale = False  # whether files of this format never have a loss scale
         self._paths: Optional[Dict[int, str]] = None
