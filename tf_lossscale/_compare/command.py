@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Callable, List, NamedTuple, Tuple
 
 from tf_lossscale._compare import rendering
 from tf_lossscale._compare.comparing import (
@@ -18,10 +18,17 @@ from tf_lossscale._compare.page import page
 from tf_lossscale._compare.runs import Again, Conditions
 from tf_lossscale._process import ArgumentParser
 from tf_lossscale._records.disturbed import paths_of
-from tf_lossscale._records.format import RunHeader, main_change, names_of_changes, printable
+from tf_lossscale._records.format import (
+    OptimizerRecord,
+    RunHeader,
+    main_change,
+    names_of_changes,
+    printable,
+)
 from tf_lossscale._records.output import write
 from tf_lossscale._records.reading import Record, RecordError, read_record
 from tf_lossscale._records.summary import LONGEST, shortened
+from tf_lossscale._types import JsonObject
 
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
@@ -121,8 +128,8 @@ def _why_not_used(path: str, old: Record, again: List[Record]) -> str:
     if len(record.optimizers) != len(old.optimizers):
         return "it has another number of optimizers"
     record.optimizers = in_order_of(old.optimizers, record.optimizers)
-    for mine, theirs in zip(old.optimizers, record.optimizers):
-        reasons = list(why_other_program(mine, _again(record, theirs)))
+    for run, disturbed_run in zip(old.optimizers, record.optimizers):
+        reasons = list(why_other_program(run, _again(record, disturbed_run)))
         if reasons:
             reason = rendering.phrase(reasons[0])
             return f"it is no run of the same program from the same start: {reason}"
@@ -130,7 +137,7 @@ def _why_not_used(path: str, old: Record, again: List[Record]) -> str:
     return ""
 
 
-def _again(record: Record, run: Any) -> Again:
+def _again(record: Record, run: OptimizerRecord) -> Again:
     disturbed = record.header.disturbed
     return Again(run, disturbed is not None and disturbed.scale != 1.0)
 
@@ -179,10 +186,11 @@ def _compare(records: _Records, loss_tolerance: float) -> List[Comparison]:
     old, new = records.old, records.new
     are_equal = equal_conditions(old.header, new.header)
     found = []
-    for number, (mine, theirs) in enumerate(zip(old.optimizers, new.optimizers)):
+    for number, (old_run, new_run) in enumerate(zip(old.optimizers, new.optimizers)):
         again = [_again(record, record.optimizers[number]) for record in records.again]
         ended = (old.ended, new.ended)
-        found.append(compare(mine, theirs, Conditions(are_equal, again, loss_tolerance, ended)))
+        conditions = Conditions(are_equal, again, loss_tolerance, ended)
+        found.append(compare(old_run, new_run, conditions))
     return found
 
 
@@ -240,7 +248,7 @@ def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
     return text
 
 
-def _as_json(records: _Records, found: List[Comparison]) -> Dict[str, Any]:
+def _as_json(records: _Records, found: List[Comparison]) -> JsonObject:
     """Returns what `--json` writes: the records, and one comparison for each optimizer."""
     headers = {"old": records.old.header, "new": records.new.header}
     return {

@@ -23,8 +23,8 @@ _SIZE = int(limits.WINDOW.value)
 class Window(NamedTuple):
     """The distances in one window of steps.
 
-    `new` is that of the new run from the old one. `largest` and `mean` are of all pairs of runs of
-    the old program, the largest one also of the windows before and after.
+    `new` is the distance of the new run from the old one. `largest` and `mean` are of all pairs of
+    runs of the old program, the largest one also of the windows before and after.
     """
 
     first: int
@@ -172,7 +172,7 @@ def _leaves(runs: Runs, measure: Measure) -> bool:
 
 
 def _leaving(runs: Runs, outside: Sequence[Measure]) -> Iterator[Judgement]:
-    """Yields one judgement for each metric, that of the first window first."""
+    """Yields one judgement for each metric, in the order of their windows."""
     judgements = []
     for measure in outside:
         limit = largest_ratio(runs)

@@ -12,7 +12,7 @@ from tf_lossscale._compare.scale_rules import parameters_that_differ, replay, sa
 from tf_lossscale._records.format import Setting
 
 _MATRIX = 2
-"""The rank from which on the dtype of a variable's computation is that of its layer.
+"""From this rank on, a variable is computed in the dtype of its layer.
 
 Keras 2 and 3 compute the parameters of normalizations in different dtypes.
 """
@@ -24,10 +24,10 @@ def judge_comparable(runs: Runs) -> Iterator[Judgement]:
     if len(old.shapes) != len(new.shapes):
         yield Judgement(Kind.OTHER_COUNT, None, {"old": len(old.shapes), "new": len(new.shapes)})
         return
-    for index, (mine, theirs) in enumerate(zip(old.shapes, new.shapes)):
-        if mine != theirs:
+    for index, (shape, new_shape) in enumerate(zip(old.shapes, new.shapes)):
+        if shape != new_shape:
             names = {"index": index, "old_name": old.names[index], "new_name": new.names[index]}
-            yield Judgement(Kind.OTHER_SHAPE, None, {"old": mine, "new": theirs, **names})
+            yield Judgement(Kind.OTHER_SHAPE, None, {"old": shape, "new": new_shape, **names})
     if not runs.steps:
         yield Judgement(Kind.NO_COMMON_STEP)
     elif not any(_has_number(runs, name) for name in ("loss", "norm")):
@@ -80,10 +80,10 @@ def _are_equal(one: Setting, other: Setting) -> bool:
 def judge_dtypes(runs: Runs) -> Iterator[Judgement]:
     """Compares the dtypes in which the gradients of matrices were computed."""
     old, new = runs.old.computed or [], runs.new.computed or []
-    for index, (mine, theirs, shape) in enumerate(zip(old, new, runs.old.shapes)):
-        if len(shape) >= _MATRIX and mine and theirs and mine != theirs:
+    for index, (dtype, new_dtype, shape) in enumerate(zip(old, new, runs.old.shapes)):
+        if len(shape) >= _MATRIX and dtype and new_dtype and dtype != new_dtype:
             names = {"index": index, "name": runs.new.names[index]}
-            yield Judgement(Kind.COMPUTED, runs.steps[0], {"old": mine, "new": theirs, **names})
+            yield Judgement(Kind.COMPUTED, runs.steps[0], {"old": dtype, "new": new_dtype, **names})
             return
 
 
@@ -113,7 +113,7 @@ def judge_scales(runs: Runs) -> Iterator[Judgement]:
     for name, mismatch in found if len(found) == 1 else []:
         yield Judgement(Kind.SCALE_RULE, mismatch.step, {"run": name, **mismatch._asdict()})
         return
-    # The scale of a step depends on the skips before it, so that of the parting step is included.
+    # The scale of a step depends on the skips before it, so the parting step's scale is included.
     for step, (old, new) in zip(runs.steps[: runs.part + 1], runs.pairs("scales")):
         if None not in (old, new) and not same_scale(old, new):
             yield Judgement(Kind.SCALES_PART, step, {"old": old, "new": new})

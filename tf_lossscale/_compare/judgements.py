@@ -7,6 +7,8 @@ import dataclasses
 import enum
 from typing import Any, Dict, List, Optional
 
+from tf_lossscale._types import JsonObject
+
 
 class Verdict(enum.Enum):
     """The result of a comparison; the value is its name and the exit status."""
@@ -124,7 +126,7 @@ class Judgement:
 
     kind: Kind
     step: Optional[int] = None
-    evidence: Dict[str, Any] = dataclasses.field(default_factory=dict)
+    evidence: JsonObject = dataclasses.field(default_factory=dict)
     cause: Optional[Cause] = None
 
     @property

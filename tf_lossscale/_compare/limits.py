@@ -41,7 +41,7 @@ LEAVES_ON_AVERAGE = Limit(
 AVERAGED = Limit(
     8,
     "windows",
-    "half of those of the shortest runs that the factor comes from; with 3 windows, as of a "
+    "half as many as in the shortest runs that the factor comes from; with 3 windows, in a "
     "program whose norms are clipped in most steps, a correct upgrade reaches 3.5",
 )
 FIRST = Limit(
@@ -52,7 +52,7 @@ FIRST = Limit(
 FIRST_AT_LEAST = Limit(
     0.25,
     "limit without disturbed runs",
-    "the largest of two disturbed differences can be 20 times smaller than that of five",
+    "the largest of two disturbed differences can be 20 times smaller than the largest of five",
 )
 SKIPS_AT_LEAST = Limit(3, "skipped steps outside of the range of the old program's runs", "")
 SKIPS = Limit(0.25, "of the skipped steps of the old program", "")

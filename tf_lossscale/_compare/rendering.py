@@ -8,6 +8,7 @@ from tf_lossscale._compare.judgements import Cause, Comparison, Judgement, Kind,
 from tf_lossscale._compare.runs import Runs, has_any
 from tf_lossscale._records.format import Setting
 from tf_lossscale._records.summary import LONGEST, Summary, shortened
+from tf_lossscale._types import Json, JsonObject
 
 _LISTED = 4
 """Of longer lists, the first so many items are named."""
@@ -84,7 +85,7 @@ def phrase(judgement: Judgement) -> str:
     return _PHRASES[judgement.kind](values)
 
 
-def as_json(judgement: Judgement) -> Dict[str, Any]:
+def as_json(judgement: Judgement) -> JsonObject:
     """Returns a judgement as JSON values."""
     return {
         "kind": judgement.kind.value,
@@ -96,7 +97,7 @@ def as_json(judgement: Judgement) -> Dict[str, Any]:
     }
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Json:
     """Returns a value of JSON, which has no infinities and no NaN."""
     if isinstance(value, Judgement):
         return as_json(value)
@@ -126,7 +127,7 @@ def _sameness(comparison: Comparison, is_short: bool = False) -> str:
     return f"Same: {count} steps, the same steps skipped.{within}"
 
 
-def _within(values: Dict[str, Any]) -> str:
+def _within(values: JsonObject) -> str:
     return (
         f"The new run is at most {values['ratio']:.2g} times as far from the old run as "
         f"{values['again']} disturbed runs are from each other; {_NAMES[values['metric']]} that "
@@ -134,7 +135,7 @@ def _within(values: Dict[str, Any]) -> str:
     )
 
 
-def _until(values: Dict[str, Any]) -> str:
+def _until(values: JsonObject) -> str:
     return f" in the first {values['until']} steps" if values["until"] < values["steps"] else ""
 
 
@@ -162,7 +163,7 @@ def _counts(old: Summary, new: Summary, is_short: bool) -> Iterator[str]:
     for name, words in (
         ("skipped", "skipped"),
         ("applied_not_finite", "applied though not finite"),
-        ("undecided", "not finite"),
+        ("unknown", "not finite"),
     ):
         series, before = getattr(new, name), getattr(old, name).count
         if series.count:
@@ -216,34 +217,35 @@ def _setting(value: Setting) -> str:
     return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
 
 
-def _settings(values: Dict[str, Any]) -> str:
+def _settings(values: JsonObject) -> str:
     return _more(
         [f"{name} {_setting(old)} and {_setting(new)}" for name, old, new in values["settings"]]
     )
 
 
-def _cut_off(values: Dict[str, Any]) -> str:
+def _cut_off(values: JsonObject) -> str:
     cut = "" if values["ended"] else " (no end mark: it was cut off)"
     if values["end"] < values["last"]:
         return f"the {values['run']} run ends after step {values['end']} of {values['last']}{cut}"
     return f"the {values['run']} run ends at step {values['end']}{cut}"
 
 
-def _gap(values: Dict[str, Any]) -> str:
+def _gap(values: JsonObject) -> str:
     more = f", and {values['more']} more gaps" if values["more"] else ""
     return f"steps {values['step']} to {values['end']} of the {values['run']} run are missing{more}"
 
 
-def _applied(values: Dict[str, Any]) -> str:
+def _applied(values: JsonObject) -> str:
     if values["name"] is None:
         return f"only the {values['run']} run applies the gradients of step {values['step']}"
     return (
-        f"in step {values['step']}, the {values['run']} run applies gradients of which that of "
-        f"variable {values['index']} ({values['name']}) is not finite; the other run skips the step"
+        f"in step {values['step']}, the {values['run']} run applies gradients although the "
+        f"gradient of variable {values['index']} ({values['name']}) is not finite; the other run "
+        "skips the step"
     )
 
 
-def _scale_rule(values: Dict[str, Any]) -> str:
+def _scale_rule(values: JsonObject) -> str:
     return (
         f"the loss scale of the {values['run']} run breaks its update rule at step "
         f"{values['step']}, with {values['recorded']:g} in place of {values['expected']:g}; cause: "
@@ -251,7 +253,7 @@ def _scale_rule(values: Dict[str, Any]) -> str:
     )
 
 
-def _leaves(values: Dict[str, Any]) -> str:
+def _leaves(values: JsonObject) -> str:
     how = f"{values['ratio']:.3g} times as far from the old run as"
     if values["ratio"] <= limits.LEAVES.value:
         how = f"{values['on_average']:.3g} times as far from the old run on average as"
@@ -261,7 +263,7 @@ def _leaves(values: Dict[str, Any]) -> str:
     )
 
 
-def _first_norm(values: Dict[str, Any]) -> str:
+def _first_norm(values: JsonObject) -> str:
     if values["metric"] == "kept":
         return (
             f"at step {values['step']}, before an update, the old run applies {values['old']:.4g} "
@@ -273,14 +275,14 @@ def _first_norm(values: Dict[str, Any]) -> str:
     )
 
 
-def _baseline(values: Dict[str, Any]) -> str:
+def _baseline(values: JsonObject) -> str:
     return (
         f"the run {values['number']} of the old program that is to measure rounding is not a run "
         f"of it: between these two, {phrase(values['reason'])}"
     )
 
 
-def _no_baseline(values: Dict[str, Any]) -> str:
+def _no_baseline(values: JsonObject) -> str:
     parts = [f"{_NAMES[name]} by {error:.2g}" for name, error in values["largest"].items()]
     where = ""
     if values["step"] is not None:
@@ -304,7 +306,7 @@ _PHRASES: Dict[Kind, _Phrase] = {
     ),
     Kind.SLOTS: lambda v: (
         f"the inner optimizer of the {v['fresh']} run begins with fresh slots (such as momentum), "
-        "and that of the other run with restored ones"
+        "and the other run's inner optimizer with restored ones"
     ),
     Kind.PARAMETERS: lambda v: f"the loss scales are declared with {_more(v['parameters'])}",
     Kind.SETTINGS: lambda v: f"the inner optimizers have {_settings(v)}",

@@ -140,7 +140,9 @@ def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List
         field.name for field in dataclasses.fields(ScaleParameters) if field.name not in left_out
     ]
     for name in ["initial_scale"] if rules & {"fixed", "unknown"} else names:
-        mine, theirs = getattr(one, name), getattr(other, name)
-        if None not in (mine, theirs) and not same_scale(mine, theirs):
-            found.append(f"{name} {mine:g} and {theirs:g}")
+        value, other_value = getattr(one, name), getattr(other, name)
+        if value is None or other_value is None:
+            continue
+        if not same_scale(value, other_value):
+            found.append(f"{name} {value:g} and {other_value:g}")
     return found

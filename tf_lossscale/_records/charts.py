@@ -103,12 +103,15 @@ class _Axis(NamedTuple):
 
     @classmethod
     def of(cls, kind: Kind, values: List[float]) -> "_Axis":
+        """Returns an axis for sorted values: whole powers of two, or five ticks at equal steps."""
         low, high = (values[0], values[-1]) if kind.log else _without_spikes(values)
         if kind.log is math.log2:
-            low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
-            ticks = range(int(low), int(high) + 1, 1 + int(high - low) // 6)
-            return cls(kind, low, high, [float(tick) for tick in ticks])
-        if high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
+            first = math.floor(low)
+            last = max(math.ceil(high), first + 1)
+            step = 1 + (last - first) // 6  # at most seven labels
+            return cls(kind, first, last, [float(tick) for tick in range(first, last + 1, step)])
+        is_flat = high - low < 1e-9 * max(abs(low), abs(high), 1e-30)
+        if is_flat:
             low, high = low - 0.5, high + 0.5
         return cls(kind, low, high, [low + (high - low) * part / 4 for part in range(5)])
 

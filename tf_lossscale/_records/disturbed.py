@@ -47,6 +47,6 @@ def disturbance(record_id: Optional[str], number: int, size: float) -> Disturban
 
 
 def size_for(optimizers: Iterable[OptimizerRecord]) -> float:
-    """Returns the size for a run: that of the least precise dtype that it computes in."""
+    """Returns the size for a run, which depends on the least precise dtype that it computes in."""
     dtypes = {dtype for run in optimizers for dtype in run.computed or () if dtype in SIZES}
     return max((SIZES[dtype] for dtype in dtypes if dtype), default=SIZES["float16"])

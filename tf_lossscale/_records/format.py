@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from tf_lossscale._json import jsonable
 from tf_lossscale._process import escaped
+from tf_lossscale._types import Class, Json, JsonObject
 
 FORMAT = 3
 """The number of the format that is written."""
@@ -29,7 +30,7 @@ _SHOWN_NAMES = 2
 Setting = Optional[Union[bool, float]]
 
 
-def number(value: Any) -> Optional[float]:
+def number(value: Json) -> Optional[float]:
     """Converts a JSON value to a number; infinities are strings, as JSON has none."""
     if value is None:
         return None
@@ -42,19 +43,19 @@ def number(value: Any) -> Optional[float]:
         raise ValueError("a number is too large for a float") from None
 
 
-def _parameter(value: Any) -> Optional[float]:
+def _parameter(value: Json) -> Optional[float]:
     if value is None:
         raise ValueError("is null")
     return number(value)
 
 
-def _flag(value: Any) -> Optional[bool]:
+def _flag(value: Json) -> Optional[bool]:
     if value is None or isinstance(value, bool):
         return value
     raise ValueError(f"{_shown(value)} is neither true nor false nor null")
 
 
-def count_of(value: Any, name: str = "") -> int:
+def count_of(value: Json, name: str = "") -> int:
     """Converts a JSON value to a whole number, which messages call `name`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or not -_LAST_COUNT <= value <= _LAST_COUNT:
@@ -62,19 +63,19 @@ def count_of(value: Any, name: str = "") -> int:
     return int(value)
 
 
-def _rule(value: Any) -> str:
+def _rule(value: Json) -> str:
     if value not in _RULES:
         raise ValueError(f"{_shown(value)} is none of {', '.join(_RULES)}")
     return str(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     # Not `repr` of the whole value: a long number takes long to print, and Python may refuse to.
     is_huge = isinstance(value, int) and abs(value) >= 2**128
     return "(huge)" if is_huge else printable(repr(value), 40)
 
 
-def printable(value: Any, length: int = 100) -> str:
+def printable(value: Json, length: int = 100) -> str:
     """Returns text that can be printed, and shortened."""
     text = str(value)
     if len(text) > length:
@@ -82,7 +83,7 @@ def printable(value: Any, length: int = 100) -> str:
     return escaped(text)
 
 
-def settings_from(value: Any) -> Dict[str, Setting]:
+def settings_from(value: Json) -> Dict[str, Setting]:
     """Converts a JSON object to settings of an optimizer by their names."""
     if not isinstance(value, dict) or len(value) > _SETTINGS:
         raise ValueError("settings are not an object of a few numbers")
@@ -92,7 +93,7 @@ def settings_from(value: Any) -> Dict[str, Setting]:
     }
 
 
-_Read = Callable[[Any], Any]
+_Read = Callable[[Json], Any]
 
 
 def _optional(read: _Read) -> _Read:
@@ -121,7 +122,7 @@ class Disturbance(NamedTuple):
     """The learning rate was multiplied by this."""
 
 
-def _disturbance(value: Any) -> Optional[Disturbance]:
+def _disturbance(value: Json) -> Optional[Disturbance]:
     if value is None:
         return None
     weights, scale, rate = (
@@ -138,7 +139,7 @@ class RunHeader:
     None means unknown. The devices are their types, such as `["CPU"]`; `xla` is whether a step was
     compiled by XLA. `supplied` and `replaced` are the names under `tensorflow` that the shim had
     put there, where TensorFlow has none or another one. `disturbed` is what `record --disturb` has
-    changed in this run, and `id` identifies the record to those of its disturbed runs.
+    changed in this run. The records of the disturbed runs refer to this record by `id`.
     """
 
     tensorflow: Optional[str] = field(default=None, metadata={"read": _text})
@@ -195,7 +196,7 @@ class ScaleParameters:
     bad_steps: int = field(default=0, metadata={"read": count_of})
 
 
-def fields_from(cls: Any, values: Dict[str, Any]) -> Dict[str, Any]:
+def fields_from(cls: Class, values: JsonObject) -> JsonObject:
     """Returns the values of those fields of a class of this module that a JSON object has."""
     found = {}
     for attribute in dataclasses.fields(cls):
@@ -245,11 +246,11 @@ class OptimizerRecord:
     The `steps` are numbers, which increase. `scales` are those that the steps used, before their
     update, and `finite` is what the class determined.
 
-    `norm` is that of the gradients that the class passes to the inner optimizer, and
-    `unscaled_norm` that of the gradients where they were unscaled, before the program has clipped
-    them. `replica_norms` are those of each replica, before they are added up. `rate` is the
-    learning rate. `bad` is the number of the first variable whose gradient was not finite, before
-    clipping if that is known, and `bad_count` is how many variables there were.
+    `norm` is the norm of the gradients that the class passes to the inner optimizer.
+    `unscaled_norm` is their norm where they were unscaled, before the program has clipped them.
+    `replica_norms` has the norm of each replica's gradients, before they are added up. `rate` is
+    the learning rate. `bad` is the number of the first variable whose gradient was not finite,
+    before clipping if that is known, and `bad_count` is how many variables there were.
 
     For each variable, `norms` has the norm of its gradient in the first step, and `computed` the
     dtype that its gradient was computed in. `slots` is `"trained"` if the inner optimizer had
@@ -281,7 +282,7 @@ class OptimizerRecord:
     replica_norms: List[Optional[List[Optional[float]]]] = field(default_factory=list)
     gaps: List[Gap] = field(default_factory=list)
 
-    def add(self, step: int, **values: Any) -> None:
+    def add(self, step: int, **values: Json) -> None:
         """Appends a step; values that are not given are unknown."""
         self.steps.append(step)
         for column in COLUMNS:
@@ -292,12 +293,12 @@ DESCRIPTIONS = ("computed", "slots", "unscaled_by")
 """The attributes of an `OptimizerRecord` that its line has if they are known."""
 
 
-def known(values: Dict[str, Any]) -> Dict[str, Any]:
+def known(values: JsonObject) -> JsonObject:
     """Returns the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def line_of(values: Dict[str, Any]) -> Dict[str, Any]:
+def line_of(values: JsonObject) -> JsonObject:
     """Returns the values of a step, by the names of their columns, as they stand in its line."""
     found = {column.key: values.get(column.name) for column in COLUMNS}
     return {
@@ -305,5 +306,5 @@ def line_of(values: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def dump(line: Dict[str, Any]) -> str:
+def dump(line: JsonObject) -> str:
     return json.dumps(jsonable(line), allow_nan=False) + "\n"

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, TextIO
 
 from tf_lossscale._records.format import (
     COLUMNS,
@@ -23,6 +23,7 @@ from tf_lossscale._records.format import (
     printable,
     settings_from,
 )
+from tf_lossscale._types import Json, JsonObject
 
 
 class RecordError(ValueError):
@@ -84,7 +85,7 @@ def read_record(path: str) -> Record:
         raise RecordError(f"{name} is not a record: it is not UTF-8 text.") from None
 
 
-def _read(path: str, file: Any, allowed: int) -> Record:
+def _read(path: str, file: TextIO, allowed: int) -> Record:
     notes: List[str] = []
     lines = _lines(path, file, allowed, notes)
     content = _Content(Record(path, _header(path, next(lines, "")), [], notes))
@@ -135,7 +136,7 @@ class _Content:
             self._described += len(line)
             _add_optimizer(self.places, values, self._described)
 
-    def _end(self, value: Any) -> None:
+    def _end(self, value: Json) -> None:
         if count_of(value, "end") != self._steps:
             raise ValueError(f"the end of {value} steps follows {self._steps} steps")
         self.record.ended = True
@@ -144,14 +145,14 @@ class _Content:
 def _in_order(places: Dict[Any, OptimizerRecord]) -> List[OptimizerRecord]:
     """Returns the optimizers by their numbers.
 
-    The line of one whose first step is skipped can follow that of a later one.
+    An optimizer whose first step is skipped can have its line after a later optimizer's line.
     """
     if all(isinstance(key, int) for key in places):
         return [places[key] for key in sorted(places)]
     return list(places.values())
 
 
-def _lines(path: str, file: Any, allowed: int, notes: List[str]) -> Iterator[str]:
+def _lines(path: str, file: TextIO, allowed: int, notes: List[str]) -> Iterator[str]:
     try:
         for line in iter(lambda: file.readline(_LONGEST_LINE), ""):
             allowed -= len(line)
@@ -162,7 +163,7 @@ def _lines(path: str, file: Any, allowed: int, notes: List[str]) -> Iterator[str
         notes.append(f"{path} ends early: the end of the compressed file is missing.")
 
 
-def _parsed(line: str) -> Any:
+def _parsed(line: str) -> Json:
     if len(line) < _LONG_LINE:
         return json.loads(line)
     if len(line) >= _LONGEST_LINE:
@@ -212,7 +213,7 @@ def _header(path: str, line: str) -> RunHeader:
         raise RecordError(f"{path}, line 1: {_reason(error)}.") from None
 
 
-def _add_optimizer(places: Dict[Any, Any], values: Any, described: int) -> None:
+def _add_optimizer(places: Dict[Any, Any], values: Json, described: int) -> None:
     key = values["optimizer"]
     if key in places:
         raise ValueError(f"optimizer {key!r} is described twice")
@@ -231,7 +232,7 @@ def _add_optimizer(places: Dict[Any, Any], values: Any, described: int) -> None:
     )
 
 
-def _of_each_variable(values: Any, key: str, read: Callable[[Any], Any]) -> Optional[List[Any]]:
+def _of_each_variable(values: Json, key: str, read: Callable[[Any], Any]) -> Optional[List[Any]]:
     if values.get(key) is None:
         return None
     if len(values[key]) != len(values["variables"]):
@@ -239,18 +240,18 @@ def _of_each_variable(values: Any, key: str, read: Callable[[Any], Any]) -> Opti
     return [read(value) for value in values[key]]
 
 
-def _dtype(value: Any) -> Optional[str]:
+def _dtype(value: Json) -> Optional[str]:
     return None if value is None else printable(value, 20)
 
 
-def _word(values: Any, key: str, words: Sequence[str]) -> Optional[str]:
+def _word(values: Json, key: str, words: Sequence[str]) -> Optional[str]:
     value = values.get(key)
     if value is not None and value not in words:
         raise ValueError(f"{key} is none of {', '.join(words)}")
     return None if value is None else str(value)
 
 
-def _add_norms(record: OptimizerRecord, norms: Any) -> None:
+def _add_norms(record: OptimizerRecord, norms: Json) -> None:
     if record.norms is not None:
         raise ValueError("the norms of this optimizer are given twice")
     if len(norms) != len(record.names):
@@ -258,14 +259,14 @@ def _add_norms(record: OptimizerRecord, norms: Any) -> None:
     record.norms = [number(norm) for norm in norms]
 
 
-def _add_gap(record: OptimizerRecord, first: Any, end: Any) -> None:
+def _add_gap(record: OptimizerRecord, first: Json, end: Json) -> None:
     gap = Gap(count_of(first, "step"), count_of(end, "step"))
     if record.gaps and gap.first < record.gaps[-1].end:
         raise ValueError(f"the gap from {gap.first} on follows that up to {record.gaps[-1].end}")
     record.gaps.append(gap)
 
 
-def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
+def _add_step(record: OptimizerRecord, values: JsonObject) -> None:
     step = count_of(values["step"], "step")
     last = record.steps[-1] if record.steps else step - 1
     if step <= last:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from html import escape
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from tf_lossscale._process import ArgumentParser
 from tf_lossscale._records import charts
@@ -12,6 +12,7 @@ from tf_lossscale._records.format import RunHeader, names_of_changes
 from tf_lossscale._records.output import write
 from tf_lossscale._records.reading import Record, RecordError, read_record
 from tf_lossscale._records.summary import Summary
+from tf_lossscale._types import JsonObject
 
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
@@ -108,7 +109,7 @@ def _text(record: Record, summaries: Sequence[Summary]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _as_json(record: Record, summaries: Sequence[Summary]) -> Dict[str, Any]:
+def _as_json(record: Record, summaries: Sequence[Summary]) -> JsonObject:
     header = record.header
     return {
         "version": 1,

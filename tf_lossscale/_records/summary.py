@@ -4,10 +4,11 @@ import collections
 import dataclasses
 import math
 from dataclasses import field
-from typing import Any, Counter, Dict, List, Optional, Sequence, Tuple
+from typing import Counter, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._records import advice
 from tf_lossscale._records.format import COLUMNS, OptimizerRecord
+from tf_lossscale._types import Json, JsonObject
 
 _EACH = 3
 """How many variables a line names."""
@@ -50,13 +51,14 @@ class Summary:
 
     Attributes:
       cls: the name of its class.
-      rule: that of its loss scale.
+      rule: the rule of its loss scale.
       names: its variables.
       minimum: the smallest loss scale.
       steps: the number of steps.
       skipped: the steps that were not applied.
       applied_not_finite: the steps whose gradients were not finite, and which were applied.
-      undecided: those of which it is unknown whether they were applied.
+      unknown: the steps whose gradients were not finite, if the record does not show whether they
+        were applied.
       loss: the steps whose loss was not finite.
       bad: how often each variable was the first one with a gradient that was not finite.
       first_bad: the number of the variable in the first of these steps.
@@ -74,7 +76,7 @@ class Summary:
     last_step: Optional[int] = None
     skipped: Series = field(default_factory=Series)
     applied_not_finite: Series = field(default_factory=Series)
-    undecided: Series = field(default_factory=Series)
+    unknown: Series = field(default_factory=Series)
     loss: Series = field(default_factory=Series)
     first_bad: Optional[int] = None
     bad: Counter[int] = field(default_factory=collections.Counter)
@@ -93,7 +95,7 @@ class Summary:
             summary.add(step, dict(zip(names, values)))
         return summary
 
-    def add(self, step: int, values: Dict[str, Any]) -> None:
+    def add(self, step: int, values: JsonObject) -> None:
         """Counts a step with these values of `COLUMNS`, by their names."""
         self.steps += 1
         self.first_step = step if self.first_step is None else self.first_step
@@ -103,7 +105,7 @@ class Summary:
         if applied is False:
             self.skipped.add(step)
         elif not is_finite:
-            (self.applied_not_finite if applied else self.undecided).add(step)
+            (self.applied_not_finite if applied else self.unknown).add(step)
         loss = values.get("loss")
         if loss is not None and not math.isfinite(loss):
             self.loss.add(step)
@@ -134,7 +136,7 @@ class Summary:
         """Returns how often each variable was the first bad one, the most frequent first."""
         return [(self.name(variable), count) for variable, count in self.bad.most_common()]
 
-    def as_json(self) -> Dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Returns the summary as JSON values."""
         low, high = (None, None) if self.scales is None else self.scales
         return {
@@ -145,7 +147,7 @@ class Summary:
             "last_step": self.last_step,
             "skipped": _series_as_json(self.skipped),
             "applied_not_finite": _series_as_json(self.applied_not_finite),
-            "not_finite_unknown_whether_applied": _series_as_json(self.undecided),
+            "not_finite_unknown_whether_applied": _series_as_json(self.unknown),
             "loss_not_finite": _series_as_json(self.loss),
             "scale": {"now": _number(self.scale), "lowest": _number(low), "highest": _number(high)},
             "first_bad": None if self.first_bad is None else self.name(self.first_bad),
@@ -159,8 +161,8 @@ class Summary:
             ("skipped", self._counted(self.skipped)),
             ("applied though not finite", self._counted(self.applied_not_finite)),
         ]
-        if self.undecided.count:
-            found.append(("not finite, applied or not", self._counted(self.undecided)))
+        if self.unknown.count:
+            found.append(("not finite, applied or not", self._counted(self.unknown)))
         if self.loss.count:
             found.append(("loss not finite", self._counted(self.loss)))
         found.append(("loss scale", self._scale()))
@@ -192,7 +194,7 @@ class Summary:
         for series, words in (
             (self.skipped, "skipped"),
             (self.applied_not_finite, "applied though not finite"),
-            (self.undecided, "not finite"),
+            (self.unknown, "not finite"),
         ):
             if series.count:
                 parts.append(f"{series.count} {words} ({series.place(self.last_step)})")
@@ -210,7 +212,7 @@ class Summary:
                 "dynamic one, and look at the backward pass from "
                 f"{self.name(self.first_bad or 0)} on"
             )
-        not_finite = self.skipped.count + self.undecided.count
+        not_finite = self.skipped.count + self.unknown.count
         if self.loss.longest > 1 and 2 * self.loss.count > not_finite:
             return f"the loss itself is not finite, so {advice.FORWARD_PASS}"
         if self.skipped.count:
@@ -257,7 +259,7 @@ def _series_as_json(series: Series) -> Dict[str, Optional[int]]:
     }
 
 
-def _number(value: Optional[float]) -> Any:
+def _number(value: Optional[float]) -> Json:
     """Returns a value of JSON, which has no infinities and no NaN."""
     return value if value is None or math.isfinite(value) else str(value)
 

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 from tf_lossscale._records.destination import Destination, RecordingError
 from tf_lossscale._records.format import (
@@ -20,6 +20,7 @@ from tf_lossscale._records.format import (
     line_of,
 )
 from tf_lossscale._records.summary import Summary, lines_at_the_end, lines_of_monitor
+from tf_lossscale._types import Json, JsonObject
 
 _LINES, _SECONDS = 200, 1.0  # after so many lines, or so long a time, lines are written
 
@@ -42,7 +43,7 @@ class _Guard:
         self._owner = threading.get_ident()
         self._depth += 1
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._depth -= 1
         later = None
         if not self._depth:
@@ -67,8 +68,8 @@ class RecordFile:
     is imported. Nothing is written before the first step. A forked child process does not record,
     and says so with its first step.
 
-    A lazy record is that of a process which may make no step: its file, which no other process
-    has, is created with the first one. Each access by several threads or signal handlers goes
+    A lazy record belongs to a process that may make no step. Its file, which no other process
+    has, is created with the first step. Each access by several threads or signal handlers goes
     through `guard`. `complaints` are what is missing or doubtful in the record, a sentence each.
     """
 
@@ -100,7 +101,7 @@ class RecordFile:
         """The name of the record, which it has from its first step on."""
         return self._destination.path
 
-    def write(self, line: Dict[str, Any]) -> None:
+    def write(self, line: JsonObject) -> None:
         self._lines.append(dump(line))
         is_due = len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS
         if is_due:
@@ -145,7 +146,7 @@ class RecordFile:
         with self.guard:
             self.write({"optimizer": optimizer, "norms": list(norms)})
 
-    def add_step(self, optimizer: int, step: int, **values: Any) -> None:
+    def add_step(self, optimizer: int, step: int, **values: Json) -> None:
         """Adds a step: values of `format.COLUMNS`, by their names; None means unknown."""
         if self.is_of_this_process:
             with self.guard:
@@ -240,7 +241,7 @@ class StepTally(RecordFile):
         super().__init__(Destination(os.devnull), lazy=may_be_empty)  # which is not opened
         self._prefix = f"process {os.getpid()}: " if may_be_empty else ""
 
-    def write(self, line: Dict[str, Any]) -> None:
+    def write(self, line: JsonObject) -> None:
         """Writes nothing."""
 
     def _begin(self) -> None:

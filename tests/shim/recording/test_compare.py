@@ -12,7 +12,7 @@ import pytest
 from processes import LONG
 from simulated import Run, record
 
-from tf_lossscale._compare import facts, rendering
+from tf_lossscale._compare import facts, limits, rendering
 from tf_lossscale._compare.command import main
 from tf_lossscale._compare.comparing import compare, equal_conditions
 from tf_lossscale._compare.envelope import measures
@@ -161,6 +161,31 @@ def test_a_mistake_leaves_what_disturbed_runs_vary_by(name):
     found = measured(old, new)
     assert found.verdict is Verdict.DIFFERENT
     assert found.first.kind in (Kind.LEAVES, Kind.FIRST_NORM)
+
+
+def moved_away(old, others, factor):
+    """A run that is in each window so many times as far away as the other runs on average."""
+    (loss, *_) = measures(Runs(old, others[0].run, Conditions(again=others)))
+    least = limits.LEAST_LOSS.value * old.loss[0]
+    new = copy.deepcopy(old)
+    for window, following in zip(loss.windows, [*loss.windows[1:], None]):
+        end = len(old.loss) if following is None else following.first
+        for step in range(max(window.first, 1), end):  # the first loss is judged by itself
+            new.loss[step] += factor * window.mean * max(old.loss[step], least)
+    return new
+
+
+@pytest.mark.parametrize(("factor", "leaves"), [(1.8, False), (3.2, True)])
+def test_a_run_that_is_a_little_too_far_away_everywhere_leaves_on_average(factor, leaves):
+    old, others = record(CALM), again(CALM)
+    new = moved_away(old, others, factor)
+    conditions = Conditions(again=others)
+    (loss, *_) = measures(Runs(old, new, conditions))
+    assert len(loss.windows) >= limits.AVERAGED.value
+    assert loss.largest.ratio < limits.LEAVES.value, "one window decides"
+    found = compare(old, new, conditions)
+    assert (found.first.kind is Kind.LEAVES) is leaves
+    assert found.verdict is (Verdict.DIFFERENT if leaves else Verdict.SAME)
 
 
 def test_what_begins_late_is_found_where_it_begins():
@@ -416,8 +441,8 @@ def test_a_step_that_only_one_run_applies_is_different():
     other.bad[skipped], other.finite[skipped] = 0, True
     other.scale = ScaleParameters("unknown", RIGHT.initial_scale)
     assert rendering.sentence(compare(record(RIGHT), other)) == (
-        f"Different: in step {skipped}, the new run applies gradients of which that of variable 0 "
-        "(weights) is not finite; the other run skips the step."
+        f"Different: in step {skipped}, the new run applies gradients although the gradient of "
+        "variable 0 (weights) is not finite; the other run skips the step."
     )
 
 
