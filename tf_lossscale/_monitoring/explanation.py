@@ -1,10 +1,11 @@
 """Explains skipped steps in `fit`: looks at the layers while it trains on one more batch."""
 
 import warnings
-from typing import Any, Optional
+from typing import Optional
 
 from tf_lossscale._monitoring.layers import FirstNonfinite
 from tf_lossscale._monitoring.watcher import Reading
+from tf_lossscale._types import Model
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.layers import NextBatch
 from tf_lossscale._versions.releases import Since
@@ -34,7 +35,7 @@ class Explanation:
         """Whether a batch was looked at, of which no reading has been seen yet."""
         return self._batch is not None and self._batch.has_run
 
-    def see(self, reading: Reading, model: Any) -> None:
+    def see(self, reading: Reading, model: Model) -> None:
         """Looks at the next batch if this series of skipped steps is long; warns afterwards."""
         if self.has_looked:
             self._batch = None

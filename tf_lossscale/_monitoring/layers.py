@@ -3,11 +3,12 @@
 import contextlib
 import inspect
 import threading
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from tf_lossscale._core.finite import all_finite, first_true
+from tf_lossscale._types import Layer, Model, Nest, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.layers import (
     base_layers,
@@ -27,7 +28,7 @@ class NonfiniteLayer(NamedTuple):
     """The first layer whose output was not finite; its text is a sentence that says what to do.
 
     Attributes:
-      name: its name, after those of the models and layers that it is in: `encoder/dense_1`. It is
+      name: its name, after the names of the models and layers around it: `encoder/dense_1`. It is
         `the inputs` if the inputs of the model are not finite.
       kind: the name of its class.
       dtype: the dtype of its output.
@@ -97,7 +98,9 @@ def _values(infinities: int, nans: int) -> str:
 
 
 @do_not_convert
-def find_nonfinite_layer(model: Any, inputs: Any, training: bool = True, **kwargs: Any) -> Any:
+def find_nonfinite_layer(
+    model: Model, inputs: Nest, training: bool = True, **kwargs: object
+) -> Any:
     """Finds the first layer of a Keras model whose output holds an infinity or a NaN.
 
     It calls the model once and looks at the output of each layer, also of those in nested models
@@ -147,7 +150,7 @@ def find_nonfinite_layer(model: Any, inputs: Any, training: bool = True, **kwarg
     return _find_in_function(model, inputs, kwargs)
 
 
-def _find_eagerly(model: Any, inputs: Any, kwargs: Any) -> Optional[NonfiniteLayer]:
+def _find_eagerly(model: Model, inputs: Nest, kwargs: Dict[str, Any]) -> Optional[NonfiniteLayer]:
     found = FirstNonfinite()
     with functions_run_eagerly():
         if not getattr(model, "built", True):
@@ -158,7 +161,7 @@ def _find_eagerly(model: Any, inputs: Any, kwargs: Any) -> Optional[NonfiniteLay
 
 
 @contextlib.contextmanager
-def _kept_variables(model: Any) -> Iterator[None]:
+def _kept_variables(model: Model) -> Iterator[None]:
     """Gives the variables that are not trained their values back."""
     variables = untrained_variables(model)
     before = [tf.identity(tf.convert_to_tensor(variable)) for variable in variables]
@@ -167,13 +170,13 @@ def _kept_variables(model: Any) -> Iterator[None]:
         variable.assign(value)
 
 
-def _find_in_function(model: Any, inputs: Any, kwargs: Any) -> Any:
+def _find_in_function(model: Model, inputs: Nest, kwargs: Dict[str, Any]) -> Any:
     """Builds the forward pass with a test of each output; returns the name, a string tensor."""
     graph = tf1.get_default_graph()
     names: List[str] = [INPUTS]
-    flags: List[Any] = [all_finite(tensors_in(inputs))]
+    flags: List[Tensor] = [all_finite(tensors_in(inputs))]
 
-    def called(layers: Sequence[Any], _: Any, outputs: Any) -> None:
+    def called(layers: Sequence[Layer], _: Any, outputs: Nest) -> None:
         tensors = [tensor for tensor in tensors_in(outputs) if tensor.graph is graph]
         if tensors:
             with unnoticed(_SCOPE):
@@ -187,8 +190,8 @@ def _find_in_function(model: Any, inputs: Any, kwargs: Any) -> Any:
         return tf.gather(tf.constant([*names, ""]), position)
 
 
-def path_of(layers: Sequence[Any]) -> str:
-    """Returns the name of the last layer, after those of the layers and models that it is in."""
+def path_of(layers: Sequence[Layer]) -> str:
+    """Returns the name of the last layer, after the names of the layers and models around it."""
     inner = layers[1:] if len(layers) > 1 else layers
     return "/".join(str(layer.name) for layer in inner)
 
@@ -199,10 +202,10 @@ class FirstNonfinite:
     def __init__(self) -> None:
         self.layer: Optional[NonfiniteLayer] = None
         self.calls = 0
-        self._layers: Sequence[Any] = ()
+        self._layers: Sequence[Layer] = ()
         self._lock = threading.Lock()
 
-    def called(self, layers: Sequence[Any], inputs: Any, outputs: Any) -> None:
+    def called(self, layers: Sequence[Layer], inputs: Nest, outputs: Nest) -> None:
         """Looks at a call: see `watched_calls`."""
         self.calls += 1
         if self.layer is None:
@@ -215,7 +218,7 @@ class FirstNonfinite:
         if is_around and self.layer is not None and not self.layer.has_finite_inputs:
             self._look_at_inputs_of_outer(len(layers) == 1, _eager_tensors(inputs))
 
-    def _look_at_inputs_of_outer(self, is_outermost: bool, given: Sequence[Any]) -> None:
+    def _look_at_inputs_of_outer(self, is_outermost: bool, given: Sequence[Tensor]) -> None:
         """Corrects what the first layer was called with by what the model was called with."""
         assert self.layer is not None
         if not _are_finite(given):
@@ -228,21 +231,21 @@ class FirstNonfinite:
             self.layer = self.layer._replace(largest_input=largest, has_finite_inputs=True)
 
 
-def _eager_tensors(value: Any) -> List[Any]:
+def _eager_tensors(value: Nest) -> List[Tensor]:
     arrays = tf.nest.map_structure(_as_tensor, value)
     return [tensor for tensor in tensors_in(arrays) if hasattr(tensor, "numpy")]
 
 
-def _as_tensor(value: Any) -> Any:
+def _as_tensor(value: Nest) -> Tensor:
     is_floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return tf.convert_to_tensor(value) if is_floats else value
 
 
-def _are_finite(tensors: Sequence[Any]) -> bool:
+def _are_finite(tensors: Sequence[Tensor]) -> bool:
     return bool(all_finite(tensors))
 
 
-def _described(layers: Sequence[Any], inputs: Any, outputs: Sequence[Any]) -> NonfiniteLayer:
+def _described(layers: Sequence[Layer], inputs: Nest, outputs: Sequence[Tensor]) -> NonfiniteLayer:
     """Describes the last of `layers`, which are one within the other, in eager mode."""
     layer, given = layers[-1], _eager_tensors(inputs)
     nans, infinities, size = _counts(outputs)
@@ -260,18 +263,18 @@ def _described(layers: Sequence[Any], inputs: Any, outputs: Sequence[Any]) -> No
     )
 
 
-def _described_inputs(given: Sequence[Any]) -> NonfiniteLayer:
+def _described_inputs(given: Sequence[Tensor]) -> NonfiniteLayer:
     nans, infinities, size = _counts(given)
     dtype, largest = given[0].dtype.name, _largest(given)
     return NonfiniteLayer(INPUTS, "", dtype, infinities, nans, size, largest, False, ())
 
 
-def _arrays(tensors: Sequence[Any]) -> List[np.ndarray]:
+def _arrays(tensors: Sequence[Tensor]) -> List[np.ndarray]:
     # In a dtype that NumPy knows: bfloat16 is not one.
     return [tf.cast(tensor, tf.float64).numpy() for tensor in tensors]
 
 
-def _counts(tensors: Sequence[Any]) -> Tuple[int, int, int]:
+def _counts(tensors: Sequence[Tensor]) -> Tuple[int, int, int]:
     """Returns how many values are NaN, how many infinite, and how many there are."""
     arrays = _arrays(tensors)
     nans = sum(int(np.isnan(array).sum()) for array in arrays)
@@ -279,12 +282,12 @@ def _counts(tensors: Sequence[Any]) -> Tuple[int, int, int]:
     return nans, infinities, sum(array.size for array in arrays)
 
 
-def _largest(tensors: Sequence[Any]) -> float:
+def _largest(tensors: Sequence[Tensor]) -> float:
     absolute = [np.abs(array[np.isfinite(array)]) for array in _arrays(tensors)]
     return max((float(values.max()) for values in absolute if values.size), default=0.0)
 
 
-def _bad_weights(layer: Any) -> Iterator[str]:
+def _bad_weights(layer: Layer) -> Iterator[str]:
     weights = [weight for weight in getattr(layer, "weights", ()) if hasattr(weight, "assign")]
     for variable in weights:
         value = tf.convert_to_tensor(first_copy(variable))

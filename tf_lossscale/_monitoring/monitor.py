@@ -1,11 +1,12 @@
 """The class `Monitor`, which reads the counters on the host."""
 
 import operator
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
 from tf_lossscale._monitoring.reporting import MonitorHook, Warner, advice_on, make_callback
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, smallest_scale
+from tf_lossscale._types import KerasCallback, Optimizer, Session, SessionHook
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_session
 
@@ -70,7 +71,7 @@ class Monitor:
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         every: int = 100,
         warn_after_skips: Optional[int] = 10,
         warn_at_minimum: bool = True,
@@ -96,11 +97,11 @@ class Monitor:
         self._last: Optional[Reading] = None
 
     @property
-    def optimizer(self) -> Any:
+    def optimizer(self) -> Optimizer:
         """The optimizer."""
         return self._optimizer
 
-    def counts(self, session: Optional[Any] = None) -> StepCounts:
+    def counts(self, session: Optional[Session] = None) -> StepCounts:
         """Reads the counts, and warns if there is a reason to.
 
         Args:
@@ -146,7 +147,7 @@ class Monitor:
         reading = self._read()
         return advice_on(reading, self._minimum, self._counter.scales_loss)
 
-    def after_step(self, session: Optional[Any] = None) -> Optional[StepCounts]:
+    def after_step(self, session: Optional[Session] = None) -> Optional[StepCounts]:
         """Reads the counts in every `every`-th call, for training loops of your own.
 
         Args:
@@ -160,7 +161,7 @@ class Monitor:
 
     def keras_callback(
         self, log_dir: Optional[str] = None, explain: bool = False, explain_after: int = 3
-    ) -> Any:
+    ) -> KerasCallback:
         """Returns a callback for `fit` of the Keras that the optimizer belongs to.
 
         It reads the counts every `every` batches and after each epoch, and adds `loss_scale` and
@@ -187,7 +188,7 @@ class Monitor:
         after = explain_after if explain else None
         return make_callback(self._optimizer, self._read_or_none, self._every, log_dir, after)
 
-    def session_hook(self, log_dir: Optional[str] = None) -> Any:
+    def session_hook(self, log_dir: Optional[str] = None) -> SessionHook:
         """Returns a `SessionRunHook` for `MonitoredTrainingSession` and Estimators.
 
         It reads the counts every `every` calls of `run`, and at the end.
@@ -201,7 +202,7 @@ class Monitor:
         """
         return MonitorHook(self._optimizer, self._read_or_none, self._every, log_dir)
 
-    def _read(self, session: Optional[Any] = None) -> Reading:
+    def _read(self, session: Optional[Session] = None) -> Reading:
         reading = self._read_or_none(session)
         if reading is None:
             raise RuntimeError(
@@ -210,7 +211,7 @@ class Monitor:
             )
         return reading
 
-    def _read_or_none(self, session: Optional[Any] = None) -> Optional[Reading]:
+    def _read_or_none(self, session: Optional[Session] = None) -> Optional[Reading]:
         if not tf.executing_eagerly() and tf1.get_default_graph().building_function:
             raise RuntimeError(
                 "The counts of a Monitor cannot be read within a tf.function: that would happen "

@@ -12,6 +12,7 @@ from tf_lossscale._core.steps import watcher_of
 from tf_lossscale._monitoring.explanation import Explanation
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of, scales_losses
 from tf_lossscale._records import advice
+from tf_lossscale._types import Class, KerasCallback, Model, Optimizer, Session
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import computes_in_mixed_float16, keras_family
 
@@ -115,7 +116,7 @@ class _ScalarWriter:
     optimizer of that name writes to the same folder.
     """
 
-    def __init__(self, optimizer: Any, log_dir: Optional[Any]) -> None:
+    def __init__(self, optimizer: Optimizer, log_dir: Optional[str]) -> None:
         self._writer: Any = None
         self._last: Any = None
         if log_dir is None:
@@ -165,8 +166,12 @@ _writers: "weakref.WeakSet[_ScalarWriter]" = weakref.WeakSet()
 
 
 def make_callback(
-    optimizer: Any, read: _Read, every: int, log_dir: Optional[str], explain_after: Optional[int]
-) -> Any:
+    optimizer: Optimizer,
+    read: _Read,
+    every: int,
+    log_dir: Optional[str],
+    explain_after: Optional[int],
+) -> KerasCallback:
     """Returns a callback of the optimizer's Keras, which explains if `explain_after` is given."""
     family = keras_family(optimizer)
     if family is None:
@@ -176,7 +181,7 @@ def make_callback(
             "monitor.after_step() in your loop."
         )
     base = family.keras.callbacks.Callback
-    cls: Any = type("MonitorCallback", (_Callback, base), {"__module__": __name__})
+    cls: Class = type("MonitorCallback", (_Callback, base), {"__module__": __name__})
     callback = cls(optimizer, read, every, log_dir)
     if explain_after is not None:
         callback.explanation = Explanation(explain_after)
@@ -186,7 +191,9 @@ def make_callback(
 class _Regular:
     """Reads the counts every few batches or calls of `run`, and writes what it has read."""
 
-    def __init__(self, optimizer: Any, read: _Read, every: int, log_dir: Optional[str]) -> None:
+    def __init__(
+        self, optimizer: Optimizer, read: _Read, every: int, log_dir: Optional[str]
+    ) -> None:
         super().__init__()
         self._optimizer = optimizer
         self._read = read
@@ -205,28 +212,28 @@ class _Callback(_Regular):
     # Keras 2 converts the logs of each batch for callbacks without this, and waits for the device.
     _supports_tf_logs = True
 
-    model: Any  # which Keras sets
+    model: Model  # which Keras sets
     explanation: Optional[Explanation] = None
 
-    def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
+    def on_train_begin(self, logs: Optional[Dict[str, float]] = None) -> None:
         """Warns if the model computes in float16 and its optimizer does not scale the loss."""
         optimizer = getattr(self.model, "optimizer", None)
         if computes_in_mixed_float16(self.model) and not scales_losses(optimizer):
             warnings.warn(f"{advice.MIXED_FLOAT16}.", RuntimeWarning, stacklevel=2)
 
-    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, float]] = None) -> None:
         is_explained = self.explanation is not None and self.explanation.has_looked
         if is_explained or self._is_due():
             self._report()
 
-    def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, float]] = None) -> None:
         """Reads the counts, and adds them to the logs."""
         reading = self._report()
         if reading is not None and logs is not None:
             logs["loss_scale"] = reading.scale
             logs["skipped_steps"] = reading.skipped
 
-    def on_train_end(self, logs: Optional[Dict[str, Any]] = None) -> None:
+    def on_train_end(self, logs: Optional[Dict[str, float]] = None) -> None:
         """Reads the counts for the last time; warns if no step was counted, or no loss scaled."""
         if not self._count:
             return
@@ -274,11 +281,11 @@ class MonitorHook(_Regular, tf1.train.SessionRunHook):
         if self._is_due():
             self._report(run_context.session)
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         self._report(session)
         self._writer.close()
 
-    def _report(self, session: Any) -> None:
+    def _report(self, session: Session) -> None:
         # None in the replicas of an Estimator whose optimizers do not make the step.
         reading = self._read(session)
         if reading is not None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
@@ -12,6 +12,16 @@ from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._core.unscaled import source_of
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
+from tf_lossscale._types import (
+    Graph,
+    Loss,
+    Operation,
+    Optimizer,
+    Session,
+    Tensor,
+    Variable,
+    Variables,
+)
 from tf_lossscale._v1.contrib import LossScaleOptimizer
 from tf_lossscale._v1.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
@@ -25,7 +35,7 @@ _INNER = ("inner_optimizer", "_inner_optimizer", "_optimizer", "_opt", "optimize
 """The attributes by which optimizers refer to the one that they wrap."""
 
 
-def scales_losses(optimizer: Any) -> bool:
+def scales_losses(optimizer: Optimizer) -> bool:
     """Returns whether an optimizer, or one that it wraps, is a loss-scale optimizer of any kind."""
     for _ in range(len(_INNER)):
         if any(is_our(cls, optimizer) for cls in _OURS) or loss_scale_class(optimizer):
@@ -38,8 +48,8 @@ def scales_losses(optimizer: Any) -> bool:
     return False
 
 
-def check(optimizer: Any) -> None:
-    """Raises TypeError if an optimizer is not ours, ValueError if it skips no step."""
+def check(optimizer: Optimizer) -> None:
+    """Raises TypeError if an optimizer is not of our class, ValueError if it skips no step."""
     if not any(is_our(cls, optimizer) for cls in _OURS):
         name = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
         if loss_scale_class(optimizer):
@@ -73,14 +83,14 @@ def check(optimizer: Any) -> None:
         )
 
 
-def _current_scale(optimizer: Any) -> Any:
+def _current_scale(optimizer: Optimizer) -> Tensor:
     is_keras = isinstance(optimizer, LossScaleWrapper)
     scale = optimizer.loss_scale if is_keras else optimizer._current_loss_scale()
     return tf.convert_to_tensor(scale)
 
 
-def name_of(optimizer: Any) -> str:
-    """Returns the name of the inner optimizer; in Keras 3, that of ours is always the same."""
+def name_of(optimizer: Optimizer) -> str:
+    """Returns the name of the inner optimizer: on Keras 3, all our wrappers have one name."""
     if isinstance(optimizer, LossScaleWrapper):
         inner = optimizer.inner_optimizer
         return str(getattr(inner, "name", None) or inner._name)
@@ -90,7 +100,7 @@ def name_of(optimizer: Any) -> str:
         return type(optimizer).__name__
 
 
-def smallest_scale(optimizer: Any) -> Optional[float]:
+def smallest_scale(optimizer: Optimizer) -> Optional[float]:
     """Returns the value down to which the loss scale shrinks; None if that is unknown."""
     scale = getattr(optimizer, "_loss_scale_manager", None) or optimizer._loss_scale
     if isinstance(optimizer, LossScaleOptimizer):
@@ -132,14 +142,14 @@ class StepCounter(Watcher):
       scales_loss: whether a loss was scaled through the optimizer.
     """
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = weakref.ref(optimizer)
-        self.counters: Dict[Any, Tuple[RawVariable, Any]] = {}
+        self.counters: Dict[Optional[Graph], Tuple[RawVariable, Variable]] = {}
         self.scales_loss = False
         self._names: List[str] = []
         self._first: Dict[Tuple[str, ...], int] = {}
 
-    def loss(self, optimizer: Any, loss: Any) -> None:
+    def loss(self, optimizer: Optimizer, loss: Loss) -> None:
         self.scales_loss = True
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
@@ -160,15 +170,15 @@ class StepCounter(Watcher):
             variable, _ = self.counters[graph]
             return _CountedStep(self, variable, step, initialized(variable))
 
-    def number_of(self, variables: Sequence[Any]) -> int:
-        """Returns the number of the first of `variables`; those of the others follow."""
+    def number_of(self, variables: Variables) -> int:
+        """Returns the number of the first of `variables`; the others have the numbers after it."""
         names = tuple(variable_name(variable) for variable in variables)
         if names not in self._first:
             self._first[names] = len(self._names)
             self._names.extend(names)
         return self._first[names]
 
-    def read(self, session: Optional[Any]) -> Reading:
+    def read(self, session: Optional[Session]) -> Reading:
         """Reads the counters of the graph of a Session, or of eager mode."""
         variable, scale = self.counters[None if session is None else session.graph]
         values = [int(value) for value in variable.value(session)]
@@ -194,9 +204,9 @@ class _CountedStep(WatchedStep):
     _counter: StepCounter
     _variable: RawVariable
     _step: Step
-    _ready: Sequence[Any]
+    _ready: Sequence[Tensor]
 
-    def skipped(self) -> Any:
+    def skipped(self) -> Optional[Operation]:
         """Counts a skipped step, before `finished` counts it as a step."""
         offset = self._counter.number_of(self._step.variables)
         with unnoticed(_SCOPE), tf1.control_dependencies(self._ready):
@@ -216,7 +226,7 @@ class _CountedStep(WatchedStep):
             # Not assigned: another thread may count a step meanwhile.
             return self._variable.assign_add(after - before)
 
-    def finished(self, operation: Any, applied: Any) -> Any:
+    def finished(self, operation: Optional[Operation], applied: Tensor) -> Optional[Operation]:
         after = [] if operation is None or tf.executing_eagerly() else [operation]
         with unnoticed(_SCOPE), tf1.control_dependencies([*self._ready, *after]):
             return self._variable.assign_add([1] + [0] * (_SIZE - 1))
@@ -251,5 +261,5 @@ def _are_changed(unscaled: Sequence[Sequence[Any]], tested: Sequence[Sequence[An
     return before != [id(gradient) for row in tested for gradient in row]
 
 
-def _chosen(condition: Any, bad: BadGradients, others: BadGradients) -> BadGradients:
+def _chosen(condition: Tensor, bad: BadGradients, others: BadGradients) -> BadGradients:
     return BadGradients(*(where(condition, *values) for values in zip(bad, others)))

@@ -2,27 +2,28 @@
 
 import contextlib
 import hashlib
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Set
+from typing import Callable, List, NamedTuple, Optional, Sequence, Set
 
 import numpy as np
 
 from tf_lossscale._core.steps import Step
 from tf_lossscale._core.unscaled import operations_of
+from tf_lossscale._types import Gradient, Operation, Tensor, Variables
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.watching import first_copy
 
 _SAMPLE = 4096  # values of a gradient whose bits are looked at
 _FEW = 8  # so many values that are not zero may be representable in float16 by chance
-_Read = Callable[[Sequence[Any]], Sequence[Any]]
+_Read = Callable[[Sequence[Tensor]], Sequence[np.ndarray]]
 
 
-def read_eagerly(variables: Sequence[Any]) -> List[Any]:
+def read_eagerly(variables: Variables) -> List[np.ndarray]:
     """Returns the values of variables outside of all functions; raises an error in a graph."""
     with tf.init_scope():
         return [np.asarray(variable.numpy()) for variable in variables]
 
 
-def hash_of(variables: Sequence[Any], read: _Read) -> Optional[str]:
+def hash_of(variables: Variables, read: _Read) -> Optional[str]:
     """Returns a hash of the values of variables; None where they have none yet."""
     with contextlib.suppress(Exception):  # not initialized, or without `numpy`
         digest = hashlib.sha256()
@@ -32,7 +33,7 @@ def hash_of(variables: Sequence[Any], read: _Read) -> Optional[str]:
     return None
 
 
-def state_of_slots(slots: Optional[Sequence[Any]], read: _Read) -> Optional[str]:
+def state_of_slots(slots: Optional[Variables], read: _Read) -> Optional[str]:
     """Returns whether slots hold what earlier training has left; None if that is not certain.
 
     The elements of a fresh slot are all equal: 0, or the initial value of an accumulator.
@@ -46,7 +47,7 @@ def state_of_slots(slots: Optional[Sequence[Any]], read: _Read) -> Optional[str]
     return None
 
 
-def computed_in(step: Step, scale: Any) -> Optional[List[Optional[str]]]:
+def computed_in(step: Step, scale: Tensor) -> Optional[List[Optional[str]]]:
     """Returns for each variable the dtype that its gradient was computed in, None if unknown."""
     gradients = step.tested if step.unscaled is None else step.unscaled
     with contextlib.suppress(Exception):
@@ -72,7 +73,7 @@ _COMPUTING = ("MatMul", "Conv", "BiasAddGrad", "Einsum", "RNN", "LSTM", "GRU")
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
-def _of_operations(gradient: Any) -> Optional[str]:
+def _of_operations(gradient: Gradient) -> Optional[str]:
     """Returns the dtype of the operations that compute a gradient in a graph.
 
     Where variables are cast for the computation, the last operation casts their gradient back.
@@ -98,10 +99,10 @@ class _Origin(NamedTuple):
     """Where the values of an operation come from: it computes them, or those before it do."""
 
     dtype: Optional[str]
-    before: List[Any]
+    before: List[Tensor]
 
 
-def _origin_of(operation: Any) -> Optional[_Origin]:
+def _origin_of(operation: Operation) -> Optional[_Origin]:
     """Returns the origin of the values of an operation; None if it is not known."""
     floats = [tensor for tensor in operation.inputs if tensor.dtype.base_dtype in _FLOATS]
     if operation.type == "Cast" and floats:
@@ -116,11 +117,11 @@ def _origin_of(operation: Any) -> Optional[_Origin]:
     return None
 
 
-def _computes(operation: Any) -> bool:
+def _computes(operation: Operation) -> bool:
     return any(name in operation.type for name in _COMPUTING)
 
 
-def _of_values(gradient: Any, scale: float) -> Optional[str]:
+def _of_values(gradient: Gradient, scale: float) -> Optional[str]:
     """Returns the dtype that holds the values of a scaled gradient, in eager mode.
 
     None if they are too few, or so simple that float16 holds them in any case.

@@ -15,6 +15,7 @@ import numpy as np
 from tf_lossscale._core.unscaled import ancestors
 from tf_lossscale._recorder.optimizers import is_unbuilt_keras_3, scale_variable_of
 from tf_lossscale._records.format import Disturbance
+from tf_lossscale._types import Operation, Optimizer, Session, Variable
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.watching import (
     all_copies,
@@ -45,7 +46,7 @@ class Disturber:
         self._undo()
         self._eager.close()
 
-    def before_loss(self, optimizer: Any) -> None:
+    def before_loss(self, optimizer: Optimizer) -> None:
         """Disturbs the loss scale before a loss is multiplied by it."""
         factor, scale = self._disturbance.scale, scale_variable_of(optimizer)
         if factor == 1.0 or optimizer in self._unbuilt:
@@ -56,7 +57,7 @@ class Disturber:
             self._unbuilt.add(optimizer)
             optimizer.initial_scale *= factor  # the loss is multiplied by this number
 
-    def begin_step(self, optimizer: Any, weights: Sequence[Any]) -> None:
+    def begin_step(self, optimizer: Optimizer, weights: Sequence[Variable]) -> None:
         """Is called before a step is built, or made in eager mode, where it sets variables."""
         self.before_loss(optimizer)
         self._eager.apply_due()
@@ -68,11 +69,11 @@ class Disturber:
         """Is called after a step in eager mode."""
         self._eager.in_step(False)
 
-    def _add_made(self, variable: Any) -> None:
+    def _add_made(self, variable: Variable) -> None:
         if variable.trainable and _is_eager():
             self._add_weight(variable)
 
-    def _add_weight(self, variable: Any) -> None:
+    def _add_weight(self, variable: Variable) -> None:
         size, plain = self._disturbance.weights, plain_variable(variable)
         if size and plain.dtype.is_floating:
             self._place().add(plain, self._noise)
@@ -90,7 +91,9 @@ class Disturber:
     def _place(self) -> "Union[_InEagerMode, _InGraphs]":
         return self._eager if _is_eager() else self._in_graphs
 
-    def before_run(self, session: Any, operations: Sequence[Any], makes_step: bool) -> None:
+    def before_run(
+        self, session: Session, operations: Sequence[Operation], makes_step: bool
+    ) -> None:
         """Is called before each run of a Session."""
         self._in_graphs.before_run(session, operations, makes_step)
 
@@ -100,7 +103,7 @@ def _is_eager() -> bool:
         return bool(tf.executing_eagerly())
 
 
-def _of_all_replicas(variable: Any) -> Any:
+def _of_all_replicas(variable: Variable) -> Any:
     """Returns the variable of which this one is the copy of a replica."""
     for name in ("_distributed_container", "_mirrored_container"):
         container = vars(variable).get(name)
@@ -112,7 +115,7 @@ def _of_all_replicas(variable: Any) -> Any:
 class _Entry:
     """A variable in eager mode that is disturbed, and whether it is due."""
 
-    def __init__(self, variable: Any, change: _Change) -> None:
+    def __init__(self, variable: Variable, change: _Change) -> None:
         self.variable = weakref.ref(variable)
         self.change = change
         self.count = 0
@@ -134,7 +137,7 @@ class _InEagerMode:
     def in_step(self, is_made: bool) -> None:
         self._thread.in_step = is_made
 
-    def add(self, variable: Any, make: Callable[[int], _Change]) -> None:
+    def add(self, variable: Variable, make: Callable[[int], _Change]) -> None:
         """Disturbs a variable, if it was not disturbed since it was initialized or restored."""
         if getattr(self._thread, "is_working", False):
             return
@@ -194,7 +197,7 @@ class _InGraphs:
         self._done: weakref.WeakKeyDictionary[Any, Set[str]] = weakref.WeakKeyDictionary()
         self._is_working = False
 
-    def add(self, variable: Any, make: Callable[[int], _Change]) -> None:
+    def add(self, variable: Variable, make: Callable[[int], _Change]) -> None:
         copies = all_copies(_of_all_replicas(variable))
         changes = self._changes.setdefault(copies[0].graph, {})
         if copies[0].op.name not in changes:
@@ -202,7 +205,9 @@ class _InGraphs:
             for copy in copies:
                 changes[copy.op.name] = (weakref.ref(copy), change)
 
-    def before_run(self, session: Any, operations: Sequence[Any], makes_step: bool) -> None:
+    def before_run(
+        self, session: Session, operations: Sequence[Operation], makes_step: bool
+    ) -> None:
         changes = self._changes.get(session.graph)
         if not changes or self._is_working:
             return
@@ -222,7 +227,7 @@ class _InGraphs:
             self._is_working = False
 
 
-def _written_by(operations: Sequence[Any]) -> List[str]:
+def _written_by(operations: Sequence[Operation]) -> List[str]:
     """Returns the names of the variables' operations that some operations assign to."""
     return [
         operation.inputs[0].op.name

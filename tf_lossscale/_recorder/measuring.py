@@ -9,6 +9,7 @@ from tf_lossscale._core.finite import first_true
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import Step
 from tf_lossscale._core.unscaled import ancestors, operations_of, source_of, thread_of_step
+from tf_lossscale._types import Gradient, Graph, Loss, Operation, Optimizer, Tensor
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
@@ -63,8 +64,8 @@ class Measured(NamedTuple):
     `Row` and an array. Without a look at the gradients, there are no norms.
     """
 
-    row: Any
-    norms: Optional[Any]
+    row: Tensor
+    norms: Optional[Tensor]
 
 
 class _Gradients(NamedTuple):
@@ -75,7 +76,7 @@ class _Gradients(NamedTuple):
     they were before the program multiplied them, where that is not `unscaled`.
     """
 
-    tensors: List[Any]
+    tensors: List[Tensor]
     tested: List[List[int]]
     unscaled: Optional[List[List[int]]]
     sources: Optional[List[List[int]]] = None
@@ -83,9 +84,9 @@ class _Gradients(NamedTuple):
     @classmethod
     def of(cls, step: Step) -> "_Gradients":
         places: Dict[int, int] = {}
-        tensors: List[Any] = []
+        tensors: List[Tensor] = []
 
-        def place(tensor: Any) -> int:
+        def place(tensor: Tensor) -> int:
             if id(tensor) not in places:
                 places[id(tensor)] = len(tensors)
                 tensors.append(tensor)
@@ -114,7 +115,7 @@ class _Gradients(NamedTuple):
         return [] if is_sparse and in_xla_context() else columns
 
 
-def _sources(step: Step) -> List[List[Any]]:
+def _sources(step: Step) -> List[List[Gradient]]:
     """Returns the gradients before the program multiplied them, if it does so without unscaling.
 
     That is a further pass over the gradients, so it is left out where the program unscales them.
@@ -130,7 +131,9 @@ def _sources(step: Step) -> List[List[Any]]:
     return [[source.gradient for source in row] for row in found]
 
 
-def row_of(loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[Step]) -> Measured:
+def row_of(
+    loss: Optional[Loss], state: Sequence[Tensor], rate: Optional[Tensor], step: Optional[Step]
+) -> Measured:
     """Returns the numbers of a step in eager mode, which takes much less time than `measured`."""
     scale, *counts = map(_on_host, state)
     values = [_on_host(loss), float(loss is not None), scale, *counts, _on_host(rate)]
@@ -152,15 +155,15 @@ def row_of(loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[
     return Measured(unpacked(values), norms_of([[position] for position in gradients.first]))
 
 
-def _of_replicas(unscaled: List[Any], unknown: Any) -> Tuple[Any, List[Any]]:
-    """Returns the norm of the only replica, and those of each one if there are several."""
+def _of_replicas(unscaled: List[Gradient], unknown: Tensor) -> Tuple[Tensor, List[Tensor]]:
+    """Returns the norm of the only replica, and the norm of each one if there are several."""
     replicas = replica_count()
     if replicas == 1:
         return unscaled[0] if unscaled else unknown, []
     return unknown, unscaled or [unknown] * replicas
 
 
-def _bad_on_host(gradients: _Gradients, finite: Any) -> List[float]:
+def _bad_on_host(gradients: _Gradients, finite: Tensor) -> List[float]:
     """Returns the same as `_bad_of`, as numbers."""
     for rows in (gradients.unscaled, gradients.tested):
         flags = [not finite[row].all() for row in rows or ()]
@@ -169,18 +172,18 @@ def _bad_on_host(gradients: _Gradients, finite: Any) -> List[float]:
     return [_ALL_FINITE, 0.0]
 
 
-def _on_host(value: Optional[Any]) -> float:
+def _on_host(value: Optional[Tensor]) -> float:
     if value is None:
         return _UNKNOWN
     return float(value.numpy() if hasattr(value, "numpy") else value)
 
 
 def measured(
-    loss: Optional[Any], state: Sequence[Any], rate: Any, step: Optional[Step]
+    loss: Optional[Loss], state: Sequence[Tensor], rate: Optional[Tensor], step: Optional[Step]
 ) -> Measured:
     """Returns the numbers of a step in a graph.
 
-    `state` is that of a `LossScale`. Without `step`, nothing is said of the gradients.
+    `state` is the state of a `LossScale`. Without `step`, the row has nothing about gradients.
     """
     scale, *counts = map(_float64, state)
     values = [_float64(0.0 if loss is None else loss), _float64(float(loss is not None))]
@@ -192,7 +195,7 @@ def measured(
     gradients = _Gradients.of(step)
     halves = tf.cast(tf.stack(_halves(gradients)), tf.float64)
 
-    def norms_of(columns: List[List[int]]) -> List[Any]:
+    def norms_of(columns: List[List[int]]) -> List[Tensor]:
         found = [tf.sqrt(2.0 * _sum_of(halves, column)) for column in columns]
         return [norm / scale for norm in found] if step.are_scaled else found
 
@@ -213,7 +216,7 @@ def _applied_columns(gradients: _Gradients, step: Step) -> List[List[int]]:
     return gradients.of_replicas(gradients.tested, count) if step.are_applied else []
 
 
-def _bad_of(gradients: _Gradients, finite: Any) -> List[Any]:
+def _bad_of(gradients: _Gradients, finite: Tensor) -> List[Tensor]:
     """Returns the number of the first bad variable, and how many there are: float64 tensors."""
     found = [
         _bad_in(rows, finite) for rows in (gradients.unscaled, gradients.tested) if rows is not None
@@ -231,7 +234,7 @@ def _bad_of(gradients: _Gradients, finite: Any) -> List[Any]:
     return [where(are_known, before, after) for before, after in zip(sources, bad)]
 
 
-def _bad_in(rows: List[List[int]], finite: Any) -> List[Any]:
+def _bad_in(rows: List[List[int]], finite: Tensor) -> List[Tensor]:
     flat = [position for row in rows for position in row]
     owners = [number for number, row in enumerate(rows) for _ in row]
     bad = tf.logical_not(_taken(finite, flat))
@@ -243,7 +246,7 @@ def _bad_in(rows: List[List[int]], finite: Any) -> List[Any]:
     return [first, tf.reduce_sum(tf.cast(bad, tf.float64))]
 
 
-def _halves(gradients: _Gradients) -> List[Any]:
+def _halves(gradients: _Gradients) -> List[Gradient]:
     """Returns half the sum of squares of each tensor, in float32: one pass over its elements.
 
     It is not finite if the tensor is not. That it can also overflow for finite elements above 1e19
@@ -252,17 +255,17 @@ def _halves(gradients: _Gradients) -> List[Any]:
     return [tf.nn.l2_loss(_summed(tensor)) for tensor in gradients.tensors]
 
 
-def _sum_of(values: Any, positions: Sequence[int]) -> Any:
+def _sum_of(values: Tensor, positions: Sequence[int]) -> Tensor:
     return tf.reduce_sum(_taken(values, positions))
 
 
-def _taken(values: Any, positions: Sequence[int]) -> Any:
+def _taken(values: Tensor, positions: Sequence[int]) -> Tensor:
     is_all = list(positions) == [*range(values.shape[0])]
     return values if is_all else tf.gather(values, list(positions))
 
 
-def _summed(gradient: Any) -> Any:
-    """Returns the values of a gradient in float32; those of one row of a sparse one are added.
+def _summed(gradient: Gradient) -> Tensor:
+    """Returns the values of a gradient in float32; several values of one sparse row are added.
 
     Otherwise the norm would depend on how often a row is listed, which versions differ in.
     """
@@ -275,13 +278,13 @@ def _summed(gradient: Any) -> Any:
     return tf.math.unsorted_segment_sum(values, places, tf.size(rows))
 
 
-def _float64(value: Any) -> Any:
+def _float64(value: Tensor) -> Tensor:
     if value is None or isinstance(value, float):
         return tf.constant(_UNKNOWN if value is None else value, tf.float64)
     return tf.cast(tf.reshape(tf.convert_to_tensor(value), []), tf.float64)
 
 
-def unpacked(values: Iterable[Any]) -> Row:
+def unpacked(values: Iterable[float]) -> Row:
     """Returns the numbers that a tensor of `measured` holds."""
     loss, has_loss, scale, good, bad_steps, rate, *rest = map(float, values)
     norm, unscaled_norm, bad, bad_count, *of_replicas = rest
@@ -302,7 +305,7 @@ def unpacked(values: Iterable[Any]) -> Row:
 
 
 def _norm(value: float) -> Optional[float]:
-    """Returns a norm that is known; that of infinite gradients says nothing."""
+    """Returns a norm if it is a number; the norm of infinite gradients shows nothing."""
     return value if np.isfinite(value) and value >= 0 else None
 
 
@@ -314,7 +317,7 @@ class Losses:
         # number would be a tensor, and so one more operation in the graph.
         self._noted: MutableMapping[Any, Dict[Any, List[Any]]] = weakref.WeakKeyDictionary()
 
-    def note(self, optimizer: Any, loss: Any) -> None:
+    def note(self, optimizer: Optimizer, loss: Loss) -> None:
         """Remembers the loss of the next step that is made, or built in the same graph."""
         # The gradients of the replicas are added up, so they belong to the sum of the losses.
         # Within an Estimator, v1 optimizers divide a mean loss by the number of replicas.
@@ -326,7 +329,7 @@ class Losses:
         losses.append((loss, factor, is_of_fit))
         del losses[2:]  # with two it is not certain which one belongs to the step
 
-    def take(self, step: Step, sums_replicas: bool) -> Optional[Any]:
+    def take(self, step: Step, sums_replicas: bool) -> Optional[Loss]:
         """Returns the loss of a step, of all its replicas; None if it is not certain.
 
         `sums_replicas` is whether it applies the plain sum of the gradients of all replicas.
@@ -347,7 +350,7 @@ class Losses:
             return None
         return factors[0] * tf.add_n([tf.cast(value, tf.float64) for value in values])
 
-    def _graph(self) -> Any:
+    def _graph(self) -> Optional[Graph]:
         return self if tf.executing_eagerly() else tf1.get_default_graph()
 
 
@@ -356,7 +359,7 @@ _HARMLESS |= {"ReadVariableOp", "ResourceGather", "VarHandleOp"}
 """Stateful operations that give the same results and effects however often they run."""
 
 
-def _is_usable(loss: Any, step: Step) -> bool:
+def _is_usable(loss: Loss, step: Step) -> bool:
     """Returns whether a step can compute its loss without doing more than it does unrecorded.
 
     The loss must be a scalar of the current graph, or of eager mode there. In the graph of a
@@ -379,7 +382,7 @@ def _is_usable(loss: Any, step: Step) -> bool:
     return not any(_has_effect(operation) for operation in ancestors([loss.op]) - needed)
 
 
-def _has_effect(operation: Any) -> bool:
+def _has_effect(operation: Operation) -> bool:
     """Returns whether it may matter that an operation runs."""
     if operation.type in _HARMLESS:
         return False

@@ -1,6 +1,6 @@
-"""The steps of a loss-scale optimizer, of TensorFlow, Keras or ours, and what a record says of it.
+"""The steps of a loss-scale optimizer of TensorFlow, Keras or the shim, and its record.
 
-The classes are recognized by their attributes, which ours have in common with the originals.
+The classes are recognized by their attributes, which our classes have in common with TensorFlow's.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from typing import (
     Callable,
     ClassVar,
     Dict,
+    Iterable,
     MutableMapping,
     NamedTuple,
     Optional,
@@ -31,6 +32,7 @@ from tf_lossscale._recorder.measuring import Measured, Row, width
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
+from tf_lossscale._types import Array, Graph, Optimizer, Tensor, Variable
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.settings import settings_of, slots_of
@@ -47,7 +49,7 @@ class LossScale(NamedTuple):
     tests_gradients: bool  # whether exactly the steps with finite gradients are applied
 
 
-def inner_optimizer(optimizer: Any) -> Any:
+def inner_optimizer(optimizer: Optimizer) -> Optimizer:
     if hasattr(optimizer, "_loss_scale_manager"):
         return optimizer._opt
     if hasattr(type(optimizer), "inner_optimizer") or hasattr(optimizer, "step_counter"):
@@ -55,7 +57,7 @@ def inner_optimizer(optimizer: Any) -> Any:
     return optimizer._optimizer
 
 
-def loss_scale_of(optimizer: Any) -> LossScale:
+def loss_scale_of(optimizer: Optimizer) -> LossScale:
     if hasattr(optimizer, "_loss_scale_manager"):
         return _of_manager(optimizer._loss_scale_manager)
     if hasattr(type(optimizer), "dynamic_counter"):
@@ -76,7 +78,7 @@ _SCALES = (
 """Where the classes have the variable of the loss scale."""
 
 
-def scale_variable_of(optimizer: Any) -> Optional[Any]:
+def scale_variable_of(optimizer: Optimizer) -> Optional[Variable]:
     """Returns the variable of the loss scale; None if it is fixed, or not there yet."""
     for path in _SCALES:
         value = optimizer
@@ -87,7 +89,7 @@ def scale_variable_of(optimizer: Any) -> Optional[Any]:
     return None
 
 
-def is_unbuilt_keras_3(optimizer: Any) -> bool:
+def is_unbuilt_keras_3(optimizer: Optimizer) -> bool:
     """Returns whether this is Keras 3's own class, which has no variables yet."""
     is_keras_2 = hasattr(type(optimizer), "dynamic_counter")
     return hasattr(optimizer, "scale_loss") and not is_keras_2 and not optimizer.built
@@ -117,7 +119,7 @@ def _of_v1(loss_scale: Any) -> LossScale:
     return LossScale(rule, (loss_scale(), None, None), False)
 
 
-def _of_keras_2(optimizer: Any) -> LossScale:
+def _of_keras_2(optimizer: Optimizer) -> LossScale:
     scale, counter = tf.convert_to_tensor(optimizer.loss_scale), optimizer.dynamic_counter
     if counter is None:  # it is fixed, or of a user's own class
         rule = ScaleParameters("unknown" if optimizer.dynamic else "fixed")
@@ -126,7 +128,7 @@ def _of_keras_2(optimizer: Any) -> LossScale:
     return LossScale(rule, (scale, counter, None), True)
 
 
-def _dynamic(loss_scale: Any, growth_steps: Any) -> ScaleParameters:
+def _dynamic(loss_scale: Any, growth_steps: float) -> ScaleParameters:
     factor, minimum = float(loss_scale.multiplier), minimum_of(loss_scale)
     numbers = int(growth_steps), factor, 1, 1 / factor
     return ScaleParameters("dynamic", None, *numbers, minimum_scale=minimum)
@@ -140,7 +142,7 @@ def _name_of_class(loss_scale: Any) -> Optional[str]:
 
 
 def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
-    """Returns what a record says of its run: versions, devices, and what the command replaced."""
+    """Returns what a record shows of its run: versions, devices, and what the command replaced."""
     devices = {device.device_type for device in tf.config.experimental.list_physical_devices()}
     keras = sys.modules.get("tf_keras") or sys.modules.get("keras") or getattr(tf, "keras", None)
     version = getattr(keras, "__version__", None)
@@ -164,7 +166,9 @@ class Steps:
     known: "ClassVar[weakref.WeakSet[Steps]]" = weakref.WeakSet()
     """Those of all recordings. The ring of a graph keeps them as long as the graph exists."""
 
-    def __init__(self, file: RecordFile, reader: Reader, optimizer: Any, variables: Any) -> None:
+    def __init__(
+        self, file: RecordFile, reader: Reader, optimizer: Optimizer, variables: Iterable[Variable]
+    ) -> None:
         loss_scale = loss_scale_of(optimizer)
         self.application_is_known = True  # whether the inner optimizer reports each step
         self._replicas = replica_count()
@@ -180,9 +184,11 @@ class Steps:
         self._variables = [weakref.ref(variable) for variable in variables]
         self._optimizer = weakref.ref(optimizer)
         self._xla: Optional[bool] = None
-        self._rings: Dict[Any, Ring] = {}  # by the graph of a Session; None is for eager mode
+        self._rings: Dict[
+            Optional[Graph], Ring
+        ] = {}  # by the graph of a Session; None is for eager mode
         self._begin_record(file, reader)
-        # Now: steps of graphs are read later, and a skipped one may be read after those of others.
+        # Now, because steps of graphs are read later: a skipped step after another optimizer's.
         self._reserved: Optional[int] = file.reserve()
         self.known.add(self)
         STEPS[optimizer] = self
@@ -207,7 +213,9 @@ class Steps:
                 ring.restart()
                 reader.add(ring)
 
-    def note_beginning(self, optimizer: Any, step: Step, scale: Any, with_norm: bool) -> None:
+    def note_beginning(
+        self, optimizer: Optimizer, step: Step, scale: Tensor, with_norm: bool
+    ) -> None:
         """Remembers what is so before the first step: the weights, the optimizer's settings."""
         if self._number is not None or self.count != 0:
             return
@@ -219,7 +227,7 @@ class Steps:
         if step.unscaled is not None:
             described.unscaled_by = "step" if step.unscales else "program"
 
-    def _begin(self, read: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    def _begin(self, read: Callable[[Sequence[Tensor]], Sequence[Array]]) -> None:
         """Remembers the weights and slots of a graph, before a Session makes its first step."""
         if self._number is not None or self.count != 0:
             return
@@ -262,7 +270,7 @@ class Steps:
     def _leave_out(self, count: int) -> None:
         self.count += count  # the next step shows that some are missing
 
-    def _receive(self, row: Row, applied: bool, norms: Optional[Any]) -> None:
+    def _receive(self, row: Row, applied: bool, norms: Optional[Tensor]) -> None:
         if self._file.is_closed:
             return
         step = self.count
@@ -292,7 +300,7 @@ class Steps:
             replica_norms=row.replica_norms,
         )
 
-    def _add_norms(self, number: int, norms: Optional[Any]) -> None:
+    def _add_norms(self, number: int, norms: Optional[Tensor]) -> None:
         if norms is not None and max(norms, default=-1.0) >= 0:
             known = [float(norm) if norm >= 0 else None for norm in norms]
             self._file.add_norms(number, known)

@@ -10,6 +10,7 @@ import functools
 import inspect
 import threading
 import types
+from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import merge, replica_count
@@ -24,6 +25,16 @@ from tf_lossscale._core.steps import (
 from tf_lossscale._recorder import recorder
 from tf_lossscale._recorder.measuring import Measured
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
+from tf_lossscale._types import (
+    Gradient,
+    Gradients,
+    Loss,
+    Operation,
+    Optimizer,
+    Strategy,
+    Tensor,
+    Variables,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
@@ -47,7 +58,7 @@ class Originals:
         self._applying: List[Tuple[int, threading.Thread, Any]] = []
         self._lock = threading.RLock()
 
-    def patch_module(self, name: str, module: Any) -> None:
+    def patch_module(self, name: str, module: ModuleType) -> None:
         for kind in RECORDED_CLASSES[name]:
             cls = getattr(module, kind.name, None)
             if cls is None:
@@ -63,7 +74,9 @@ class Originals:
             _exchange(cls, name, ours, original)
         self._replaced.clear()
 
-    def _replace(self, cls: type, name: str, wrap: Callable[[Any], Any]) -> bool:
+    def _replace(
+        self, cls: type, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> bool:
         """Replaces a method where `cls` inherits it from; returns whether it is replaced."""
         owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
         method = vars(owner).get(name)
@@ -77,14 +90,14 @@ class Originals:
             _exchange(owner, name, method, ours)
         return True
 
-    def _kind(self, optimizer: Any) -> Optional[Recorded]:
+    def _kind(self, optimizer: Optimizer) -> Optional[Recorded]:
         # Not known when a method is replaced: two classes may inherit it. Ours derive from some of
         # the originals, but define all methods themselves.
         classes = type(optimizer).__mro__
         return next((self._kinds[cls] for cls in classes if cls in self._kinds), None)
 
     @contextlib.contextmanager
-    def _outermost(self, optimizer: Any, what: str) -> Iterator[bool]:
+    def _outermost(self, optimizer: Optimizer, what: str) -> Iterator[bool]:
         """Yields whether this is not within another such call of the optimizer, in this thread."""
         inside: Set[Tuple[int, str]] = self._calls.__dict__.setdefault("inside", set())
         key = (id(optimizer), what)
@@ -96,8 +109,8 @@ class Originals:
             if is_outermost:
                 inside.discard(key)
 
-    def _with_loss(self, original: Any) -> Any:
-        def scale(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _with_loss(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def scale(optimizer: Optimizer, *args: object, **kwargs: object) -> Loss:
             with self._outermost(optimizer, "loss") as is_outermost:
                 if not (is_outermost and self._kind(optimizer) and (args or "loss" in kwargs)):
                     return original(optimizer, *args, **kwargs)
@@ -110,8 +123,8 @@ class Originals:
 
         return scale
 
-    def _with_unscaled(self, original: Any) -> Any:
-        def unscale(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _with_unscaled(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def unscale(optimizer: Optimizer, *args: object, **kwargs: object) -> Gradients:
             with self._outermost(optimizer, "unscale") as is_outermost:
                 gradients = original(optimizer, *args, **kwargs)
                 if is_outermost and self._kind(optimizer):
@@ -120,8 +133,8 @@ class Originals:
 
         return unscale
 
-    def _with_step(self, original: Any) -> Any:
-        def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _with_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def step(optimizer: Optimizer, *args: object, **kwargs: object) -> Optional[Operation]:
             with self._outermost(optimizer, "step") as is_outermost:
                 kind = self._kind(optimizer)
                 if not is_outermost or kind is None:
@@ -133,7 +146,9 @@ class Originals:
         return step
 
     @contextlib.contextmanager
-    def _recorded(self, kind: Recorded, optimizer: Any, given: "_Arguments") -> Iterator[None]:
+    def _recorded(
+        self, kind: Recorded, optimizer: Optimizer, given: "_Arguments"
+    ) -> Iterator[None]:
         """Records the step that is built or made within the block."""
         if all(gradient is None for gradient in given.gradients):
             yield  # the optimizer raises an error, or does nothing
@@ -148,13 +163,13 @@ class Originals:
         is_own = kind.step_method in getattr(inner, "__dict__", {})
         reports = not is_own and self._replace(type(inner), kind.step_method, self._with_applying)
 
-        def begin(strategy: Any, all_given: Any) -> WatchedStep:
+        def begin(strategy: Strategy, all_given: Any) -> WatchedStep:
             replicas = strategy.experimental_local_results(all_given)
             device: Any = contextlib.nullcontext()
             if replica_count() > 1:
                 device = tf1.device(strategy.extended.worker_devices[0])
-            # Here, because the replicas take turns: between two operations of this one, those of
-            # others may be created.
+            # Here, because the replicas take turns: between two operations of this replica, others
+            # may create operations.
             with device, unnoticed(recorder.SCOPE):
                 described = _step_of(kind, optimizer, replicas)
                 steps, numbers = self._recorder.numbers(described)
@@ -180,8 +195,8 @@ class Originals:
             "with the step in that function",
         )
 
-    def _with_applying(self, original: Any) -> Any:
-        def apply(inner: Any, *args: Any, **kwargs: Any) -> Any:
+    def _with_applying(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(inner: Optimizer, *args: object, **kwargs: object) -> Optional[Operation]:
             steps = [(thread, step) for key, thread, step in self._applying if key == id(inner)]
             mine = [step for thread, step in steps if thread is threading.current_thread()]
             with self._outermost(inner, "apply") as is_outermost:
@@ -194,8 +209,8 @@ class Originals:
         return apply
 
 
-def _exchange(cls: type, name: str, old: Any, new: Any) -> None:
-    """Replaces a method in a class, and in its subclasses that have a copy, as some of ours do."""
+def _exchange(cls: type, name: str, old: Callable[..., Any], new: Callable[..., Any]) -> None:
+    """Replaces a method in a class, and in subclasses with a copy, as some of our classes are."""
     if vars(cls).get(name) is old:
         setattr(cls, name, new)
     subclasses: List[type] = type.__subclasses__(cls)
@@ -209,7 +224,7 @@ class _MarkedEagerStep(recorder.EagerStep):
     def mark(self, result: Any) -> None:
         self._applied = True
 
-    def finished(self, operation: Any, applied: Any) -> None:
+    def finished(self, operation: Optional[Operation], applied: Tensor) -> None:
         super().finished(operation, self._applied)
 
 
@@ -244,12 +259,17 @@ class _Arguments:
     variables if the arguments are not as expected.
     """
 
-    gradients: Sequence[Any] = ()
-    variables: Sequence[Any] = ()
+    gradients: Gradients = ()
+    variables: Variables = ()
     are_sums = False  # whether the caller has already combined the gradients of all replicas
 
     def __init__(
-        self, kind: Recorded, method: Any, optimizer: Any, args: Sequence[Any], kwargs: Any
+        self,
+        kind: Recorded,
+        method: Callable[..., Any],
+        optimizer: Optimizer,
+        args: Sequence[Any],
+        kwargs: Dict[str, Any],
     ) -> None:
         self.args, self.kwargs = args, kwargs
         with contextlib.suppress(TypeError, ValueError):  # the optimizer raises an error
@@ -277,7 +297,7 @@ class _Arguments:
                 self.gradients, self.variables = gradients, variables
 
 
-def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> Step:
+def _step_of(kind: Recorded, optimizer: Optimizer, replicas: Sequence[_Arguments]) -> Step:
     """Returns the step of TensorFlow's class that applies these arguments, one for each replica."""
     first = replicas[0]
     columns = [
@@ -303,7 +323,7 @@ def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> 
     return with_unscaled(step)
 
 
-def _sum(gradients: Sequence[Any]) -> Any:
+def _sum(gradients: Sequence[Gradient]) -> Gradient:
     if not isinstance(gradients[0], tf.IndexedSlices):
         return tf.add_n([tf.convert_to_tensor(gradient) for gradient in gradients])
     return tf.IndexedSlices(

@@ -1,4 +1,4 @@
-"""Records the steps that are reported to it: those of our classes, and what `originals` adds.
+"""Records the steps that are reported to it, by our classes and by `originals`.
 
 The operations that a step gets are in a scope of their own, have no random seeds, and use variables
 that nothing else knows, so that the run remains the same. What cannot be recorded is refused with a
@@ -7,7 +7,7 @@ that nothing else knows, so that the run remains the same. What cannot be record
 
 import dataclasses
 import weakref
-from typing import Any, List, MutableMapping, MutableSet, NoReturn, Optional, Tuple
+from typing import List, MutableMapping, MutableSet, NoReturn, Optional, Tuple
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, los
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.destination import RecordingError
 from tf_lossscale._records.writing import RecordFile
+from tf_lossscale._types import Graph, Loss, Operation, Optimizer, Session, Strategy, Tensor
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
-from tf_lossscale._versions.keras import keras_family
+from tf_lossscale._versions.keras import KerasKind, keras_family
 from tf_lossscale._versions.optimizer_v2 import has_own_aggregation
 from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.settings import rate_of
@@ -43,8 +44,8 @@ class Recorder(Watcher):
         self._file = file
         self.disturber = None if file.disturbed is None else Disturber(file.disturbed)
         self._with_norm = with_norm
-        self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
-        self._scaling: MutableSet[Any] = weakref.WeakSet()  # through which a loss was scaled
+        self._losses: MutableMapping[Optimizer, Losses] = weakref.WeakKeyDictionary()
+        self._scaling: MutableSet[Optimizer] = weakref.WeakSet()  # through which a loss was scaled
         disturb = None if self.disturber is None else self.disturber.before_run
         self.reader = Reader(file, self._before_run, disturb)
         for steps in list(Steps.known):
@@ -52,10 +53,10 @@ class Recorder(Watcher):
         self._earlier = weakref.WeakKeyDictionary(
             {owner: (cls, _state_of(owner)) for owner, cls in built_unwatched().items()}
         )
-        self._graphs: MutableSet[Any] = weakref.WeakSet()
+        self._graphs: MutableSet[Graph] = weakref.WeakSet()
         self._unwatch = watch_all(self)
 
-    def loss(self, optimizer: Any, loss: Any) -> None:
+    def loss(self, optimizer: Optimizer, loss: Loss) -> None:
         self._scaling.add(optimizer)
         if self.disturber is not None:
             self.disturber.before_loss(optimizer)
@@ -89,7 +90,7 @@ class Recorder(Watcher):
         rate = rate_of(inner_optimizer(optimizer))
         return steps, function(loss, state, rate, step if self._with_norm else None)
 
-    def _before_run(self, session: Any, has_steps: bool) -> None:
+    def _before_run(self, session: Session, has_steps: bool) -> None:
         target = tf.compat.as_text(session.sess_str or "") if has_steps else ""
         if target:
             what = f"The steps of a Session on {target}"
@@ -116,7 +117,7 @@ class Recorder(Watcher):
                 "The graph is finalized: recording must begin before the optimizer makes its step."
             )
 
-    def _refuse_strategy(self, strategy: Any) -> None:
+    def _refuse_strategy(self, strategy: Strategy) -> None:
         classes = {base.__name__ for base in type(strategy.extended).__mro__}
         advice = "on one machine, without a strategy or under a MirroredStrategy"
         if classes.isdisjoint(_RECORDED_STRATEGIES):
@@ -160,7 +161,7 @@ class EagerStep(WatchedStep):
     _numbers: Optional[Measured]
     _disturber: Optional[Disturber]
 
-    def finished(self, operation: Any, applied: Any) -> None:
+    def finished(self, operation: Optional[Operation], applied: Tensor) -> None:
         numbers, self._numbers = self._numbers, None  # some steps end in each replica
         if numbers is not None:
             self._steps.add(numbers, bool(applied))
@@ -182,7 +183,7 @@ class _StepInGraph(WatchedStep):
         self._is_written = is_unconditional  # what `finished` returns would not run
         self.before = [ring.add(numbers, True) if is_unconditional else numbers.row]
 
-    def finished(self, operation: Any, applied: Any) -> Any:
+    def finished(self, operation: Optional[Operation], applied: Tensor) -> Optional[Operation]:
         if self._is_written:
             return None
         after = [] if operation is None else [operation]
@@ -190,7 +191,7 @@ class _StepInGraph(WatchedStep):
             return self._ring.add(self._numbers, applied)
 
 
-def sums_replicas(optimizer: Any) -> bool:
+def sums_replicas(optimizer: Optimizer) -> bool:
     """Returns whether a step applies the plain sum of the gradients of all replicas."""
     inner = inner_optimizer(optimizer)
     if isinstance(optimizer, tf1.train.Optimizer):
@@ -198,13 +199,13 @@ def sums_replicas(optimizer: Any) -> bool:
     family = keras_family(inner)
     if family is None:
         return False
-    if family.kind == "legacy":
+    if family.kind is KerasKind.LEGACY:
         return not has_own_aggregation(family, inner)
     methods = ("aggregate_gradients", "_all_reduce_sum_gradients")
     return not keras_optimizers.overrides(family, inner, *methods)
 
 
-def _state_of(optimizer: Any) -> Optional[List[float]]:
+def _state_of(optimizer: Optimizer) -> Optional[List[float]]:
     """Returns numbers of which each step in eager mode changes at least one; None if unknown."""
     with tf.init_scope():
         if isinstance(optimizer, tf.Graph) or not tf.executing_eagerly():

@@ -8,6 +8,7 @@ prints what it has counted.
 
 import json
 import os
+from types import ModuleType
 from typing import Any, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale import _import_hook
@@ -72,7 +73,7 @@ def start_at_once() -> None:
 
 
 def at_first_import() -> None:
-    """Lets the recording begin when TensorFlow is imported; starts that of another process."""
+    """Lets the recording begin when TensorFlow is imported, in this or another process."""
     request = requested()
     if not request.is_for_this_process and not session.is_recording():
         destination = None if request.path is None else Destination(request.path)
@@ -105,7 +106,7 @@ class ListsChanges(_import_hook.Subscriber):
     def is_of_interest(self, name: str) -> bool:
         return bool(self._namespaces.is_of_interest(name))
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
         """Lists what this module has added to the changes."""
         if not requested().is_for_this_process:
             return

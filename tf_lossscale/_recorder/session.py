@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import warnings
+from types import FrameType, ModuleType
 from typing import Any, Dict, List, NoReturn, Optional
 
 from tf_lossscale import _import_hook
@@ -24,7 +25,7 @@ class _Recording(_import_hook.Subscriber):
     """The recording of this process, which is also written where that ends without exit handlers.
 
     The script's own handler of a signal is called afterwards, if it was set before. One that it
-    sets later replaces ours, and the record ends with what was written in the last second.
+    sets later replaces our handler, and the record ends with what was written in the last second.
     """
 
     def __init__(self, file: RecordFile, with_norm: bool, reports: bool) -> None:
@@ -35,7 +36,7 @@ class _Recording(_import_hook.Subscriber):
         self._originals: Any = None
         self._waiting: List[str] = []  # modules imported before TensorFlow, which patches need
         self._was_terminated = False
-        self._handlers: Dict[int, Any] = {}  # by signal: the one that ours has replaced
+        self._handlers: Dict[int, Any] = {}  # by signal: the one that our handler has replaced
         self._exit: Any = os._exit
 
     def begin(self) -> None:
@@ -63,7 +64,7 @@ class _Recording(_import_hook.Subscriber):
     def is_of_interest(self, name: str) -> bool:
         return name in RECORDED_CLASSES or name == "tensorflow"
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
         """Patches the classes of a module, once TensorFlow is there."""
         if name != "tensorflow":
             self._waiting.append(name)
@@ -81,7 +82,7 @@ class _Recording(_import_hook.Subscriber):
         for name in waiting:
             self._originals.patch_module(name, sys.modules[name])
 
-    def _terminate(self, number: int, frame: Any) -> None:
+    def _terminate(self, number: int, frame: Optional[FrameType]) -> None:
         self._was_terminated = True
 
         def flush_and_pass_on() -> None:

@@ -8,12 +8,13 @@ a Session is closed, and when the recording ends. Steps that were overwritten be
 import atexit
 import time
 import weakref
-from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.steps import initialized
 from tf_lossscale._core.unscaled import ancestors
 from tf_lossscale._recorder.measuring import Measured, Row, unpacked
 from tf_lossscale._records.writing import RecordFile
+from tf_lossscale._types import Array, Graph, Operation, Session, Tensor
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.watching import (
     RawVariable,
@@ -45,14 +46,14 @@ class Ring:
 
     def __init__(
         self,
-        on_step: Callable[[Row, bool, Optional[Any]], None],
+        on_step: Callable[[Row, bool, Optional[Array]], None],
         on_gap: Callable[[int], None],
-        on_begin: Callable[[Callable[[Sequence[Any]], Sequence[Any]]], None],
+        on_begin: Callable[[Callable[[Sequence[Tensor]], Sequence[Array]]], None],
         variables: int,
         width: int,
     ) -> None:
         self.on_begin = on_begin
-        self.begun: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.begun: weakref.WeakSet[Session] = weakref.WeakSet()
         self._variables = variables
         self._on_step = on_step
         self._on_gap = on_gap
@@ -63,7 +64,7 @@ class Ring:
         self._marks = RawVariable([_SIZE])
         self._count = RawVariable([])
         self.is_eager = self._count.eager
-        self._positions: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
+        self._positions: MutableMapping[Session, int] = weakref.WeakKeyDictionary()
         """By Session, or this ring in eager mode: the number of the next step to read."""
         self._begins_with_first_step = True
         if not self.is_eager:
@@ -71,25 +72,25 @@ class Ring:
                 graph = tf1.get_default_graph()
             setattr(graph, _RINGS, [*getattr(graph, _RINGS, []), self])
 
-    def is_used_by(self, operations: Set[Any]) -> bool:
+    def is_used_by(self, operations: Set[Operation]) -> bool:
         """Returns whether some operations, with all that they depend on, make a step."""
         return self._count.handle.op in operations
 
-    def add(self, measured: Measured, applied: Any) -> Any:
+    def add(self, measured: Measured, applied: Tensor) -> Optional[Operation]:
         """Writes a step of which everything is known; returns the operation."""
         one, zero = tf.constant(1.0, tf.float64), tf.constant(0.0, tf.float64)
         return self._write(measured, where(applied, one, zero))[1]
 
-    def begin(self, measured: Measured) -> Any:
+    def begin(self, measured: Measured) -> Tensor:
         """Writes a step that may be applied; returns its number, for `mark_applied`."""
         number, written = self._write(measured, tf.constant(-1.0, tf.float64))
         with tf1.control_dependencies([written]):
             return tf.identity(number)
 
-    def mark_applied(self, number: Any) -> Any:
+    def mark_applied(self, number: Tensor) -> Operation:
         return self._marks.update(number % _SIZE, number + 1)
 
-    def _write(self, measured: Measured, applied: Any) -> Any:
+    def _write(self, measured: Measured, applied: Tensor) -> Tuple[Tensor, Operation]:
         variables = (self._count, self._rows, self._marks, self._norms)
         with tf1.control_dependencies(initialized(*variables)):
             number = self._count.read()
@@ -112,7 +113,7 @@ class Ring:
         if self.is_eager:
             self._positions[self] = int(self._count.value(None))
 
-    def flush(self, session: Any, is_last: bool = False) -> int:
+    def flush(self, session: Session, is_last: bool = False) -> int:
         """Passes on the steps since the last call; returns how many there were.
 
         With `is_last`, the steps that were not applied until now are not running any more.
@@ -143,7 +144,7 @@ class Ring:
         self._positions[key] = count
         return count - position
 
-    def _norms_at(self, number: int, session: Any) -> Optional[Any]:
+    def _norms_at(self, number: int, session: Session) -> Optional[Array]:
         """Returns the norms of the variables, which are kept for the first step only."""
         return None if number else self._norms.value(session)[0] - 1.0
 
@@ -183,16 +184,16 @@ class Reader:
     def __init__(
         self,
         file: RecordFile,
-        before_run: Callable[[Any, bool], None],
-        disturb: Optional[Callable[[Any, Sequence[Any], bool], None]] = None,
+        before_run: Callable[[Session, bool], None],
+        disturb: Optional[Callable[[Session, Sequence[Operation], bool], None]] = None,
     ) -> None:
         self._file = file
         self._before_run = before_run
         self._disturb = disturb
-        self._used: MutableMapping[Any, Dict[Any, List[Ring]]] = weakref.WeakKeyDictionary()
+        self._used: MutableMapping[Graph, Dict[Any, List[Ring]]] = weakref.WeakKeyDictionary()
         self._eager: List[Ring] = []
         self._pace = _Pace()
-        self._sessions: MutableMapping[Any, _Pace] = weakref.WeakKeyDictionary()
+        self._sessions: MutableMapping[Session, _Pace] = weakref.WeakKeyDictionary()
         self._is_reading = False
         self._is_registered = False
         # From the beginning: a function that makes steps in its first call is running already.
@@ -215,7 +216,7 @@ class Reader:
         if self._eager and not self._is_reading and self._pace.is_due():
             self._pace.note(self._read(None))
 
-    def _run(self, session: Any) -> None:
+    def _run(self, session: Session) -> None:
         if self._is_reading:
             return
         has_steps = hasattr(session.graph, _RINGS)
@@ -226,7 +227,7 @@ class Reader:
         if pace.is_due():
             pace.note(self._read(session))
 
-    def _begin(self, session: Any, operations: Sequence[Any]) -> None:
+    def _begin(self, session: Session, operations: Sequence[Operation]) -> None:
         """Looks at what is so before the first step of a Session."""
         rings = getattr(session.graph, _RINGS, [])
         if self._is_reading or self._has_begun(session, rings):
@@ -243,11 +244,11 @@ class Reader:
         finally:
             self._is_reading = False
 
-    def _has_begun(self, session: Any, rings: Sequence[Ring]) -> bool:
+    def _has_begun(self, session: Session, rings: Sequence[Ring]) -> bool:
         return self._disturb is None and all(session in ring.begun for ring in rings)
 
     def _rings_used_by(
-        self, graph: Any, rings: Sequence[Ring], operations: Sequence[Any]
+        self, graph: Graph, rings: Sequence[Ring], operations: Sequence[Operation]
     ) -> List[Ring]:
         known = self._used.setdefault(graph, {})
         key = (len(rings), frozenset(operation.name for operation in operations))
@@ -256,7 +257,7 @@ class Reader:
             known[key] = [ring for ring in rings if ring.is_used_by(needed)]
         return known[key]
 
-    def _read(self, session: Any, is_last: bool = False) -> int:
+    def _read(self, session: Session, is_last: bool = False) -> int:
         """Reads the rings of a Session or of eager mode; returns the most steps of one of them."""
         rings = self._eager if session is None else getattr(session.graph, _RINGS, [])
         with self._file.guard:
@@ -273,7 +274,7 @@ class Reader:
                 self._file.flush()
             return count
 
-    def _close(self, session: Any) -> None:
+    def _close(self, session: Session) -> None:
         if self._sessions.pop(session, None) is not None:
             self._read(session, is_last=True)
 
