@@ -18,7 +18,7 @@ class Subscriber:
         """Returns whether `imported` should be called for the module of this full name."""
         raise NotImplementedError("a subscriber defines which modules it waits for")
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
         """Called with a module of interest once its code has run."""
         raise NotImplementedError("a subscriber handles the modules that it waits for")
 
@@ -44,7 +44,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns our spec of a module; or that of another finder, with a loader that notifies.
+        """Returns our spec of a module, or another finder's spec with a loader that notifies.
 
         None for a module that no subscriber supplies or waits for: the other finders then load it
         as they do without us.

@@ -1,10 +1,11 @@
 """Values as JSON has them: without infinities and NaN, which many readers refuse."""
 
 import math
-from typing import Any
+
+from tf_lossscale._types import Json
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: object) -> Json:
     """Returns the value with strings for floats that are not finite, and lists for tuples.
 
     Named tuples become objects, with their fields as keys.

@@ -22,9 +22,9 @@ _warned: Set[str] = set()
 
 def load(symbol: _paths.Symbol) -> Any:
     """Imports the implementation of `symbol`, and TensorFlow with it."""
-    # First, so that every thread takes the import lock of TensorFlow before those of our modules.
+    # First, so that every thread takes TensorFlow's import lock before the locks of our modules.
     # With different orders two threads could deadlock, and Python then returns modules that are
-    # not complete. Without TensorFlow, the error of our second module says what to install.
+    # not complete. Without TensorFlow, the error of our second module shows what to install.
     with contextlib.suppress(ImportError):
         importlib.import_module("tensorflow")
     importlib.import_module(ROOT + "._versions.base")

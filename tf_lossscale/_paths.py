@@ -12,7 +12,7 @@ class Symbol(NamedTuple):
     """A public symbol, with its place in this package and the rule that moves code off it."""
 
     name: str  # in every namespace
-    module: str  # the module of ours that has it, relative to `tf_lossscale`
+    module: str  # the module of the shim that has it, relative to `tf_lossscale`
     rule: str  # the codemod rule that moves code off it (codes never change their meaning)
     namespaces: Tuple[str, ...]  # TensorFlow's public ones, without the leading `tf.`
     legacy: bool = True  # False where TensorFlow keeps the symbol, or never had it
@@ -20,7 +20,7 @@ class Symbol(NamedTuple):
 
     @property
     def implementation(self) -> str:
-        """The `module:attribute` of ours, which is the same under all names of the symbol."""
+        """The `module:attribute` in the shim, which is the same under all names of the symbol."""
         return f"{self.module}:{self.attribute or self.name}"
 
 

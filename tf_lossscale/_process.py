@@ -14,7 +14,8 @@ import signal
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from types import FrameType
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional
 
 from tf_lossscale._about import HOME
 
@@ -61,8 +62,8 @@ def guarded(
 ) -> int:
     """Returns the exit status of `function`, and turns exceptions into a message and a status.
 
-    Without `tracebacks`, -vv prints those of internal errors. After Ctrl-C, SIGTERM or SIGHUP,
-    prints `interrupted`. SIGTERM and SIGHUP then end the process, as its parent expects.
+    Without `tracebacks`, -vv prints the tracebacks of internal errors. After Ctrl-C, SIGTERM or
+    SIGHUP, prints `interrupted`. SIGTERM and SIGHUP then end the process, as its parent expects.
     """
     if sys.stdout is None:
         _say(f"{prog}: error: stdout is closed; redirect it to {os.devnull} to discard the output")
@@ -178,7 +179,7 @@ class _Ending:
         if self._received not in (None, signal.SIGINT):
             os.kill(os.getpid(), self._received)
 
-    def _receive(self, number: int, frame: Any) -> None:
+    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
         if self._received is not None:
             return
         self._received = number
@@ -280,7 +281,7 @@ class WaitingWriter(io.RawIOBase):
             return len(left)
 
 
-def _waiting(stream: Any) -> Any:
+def _waiting(stream: IO[Any]) -> Any:
     """Returns a stream that writes to the same file as another one, and waits for its reader."""
     buffer = getattr(stream, "buffer", None)
     is_file = isinstance(getattr(buffer, "raw", buffer), io.FileIO)

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional
+from types import FrameType
+from typing import Dict, List, NamedTuple, Optional
 
 from tf_lossscale._cli.child import command_for
 from tf_lossscale._recorder.request import VARIABLE, Request
@@ -26,7 +27,7 @@ class Runs(NamedTuple):
     path: str
     norm: bool
     overwrite: bool
-    arguments: List[str]  # those of `python`
+    arguments: List[str]  # of `python`
     environment: Dict[str, str]
     before: Optional[str] = None  # a shell command, which runs before each of them
 
@@ -92,7 +93,7 @@ def _wait_for(arguments: List[str], environment: Dict[str, str], descriptor: Opt
     )
     received: List[int] = []
 
-    def pass_on(number: int, frame: Any) -> None:
+    def pass_on(number: int, frame: Optional[FrameType]) -> None:
         received.append(number)
         process.send_signal(number)
 

@@ -12,8 +12,8 @@ _WITH_VALUE = ("--record", "--seed", "--disturb", "--before")
 """Options that are followed by their value."""
 _MOST_RUNS = 100
 _ARGUMENTS = (
-    "The arguments are those of `python`: a script, a directory or zip file with a __main__.py, a "
-    "module, code, or - for standard input."
+    "The arguments are the same as for `python`: a script, a directory or zip file with a "
+    "__main__.py, a module, code, or - for standard input."
 )
 _SCRIPT = "(SCRIPT | -m MODULE | -c CODE | -) [ARGS]"
 
@@ -122,7 +122,7 @@ def _run_parser(name: str) -> ArgumentParser:
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="also replace the classes that this TensorFlow still has by those of the shim",
+        help="also replace the classes that this TensorFlow still has by the shim's classes",
     )
     parser.add_argument(
         "--monitor",
@@ -219,7 +219,7 @@ def split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
 
 
 def options_of(arguments: List[str]) -> List[str]:
-    """Returns the options of `run` or `record` themselves, without those of the script."""
+    """Returns the options of `run` or `record` themselves, without the script's options."""
     command: Any = arguments[:1]
     before, rest = split_at_script(arguments[1:])
     between = split_at_script(rest[1:])[0] if command == ["record"] else []

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._install import namespaces
 from tf_lossscale._install.namespaces import SyntheticNamespace, is_of_interest, is_private
+from tf_lossscale._types import Model
 from tf_lossscale._versions.interventions import (
     COMPILERS,
     INSTALLED,
@@ -40,12 +41,12 @@ def install(replace: bool = False) -> None:
     `install()` too, or where the program was started by `tf-lossscale run`.
 
     Args:
-      replace: whether ours go over what this TensorFlow still has as well. So
+      replace: whether our classes also replace what this TensorFlow still has. So
         `tf.compat.v1.tpu.CrossShardOptimizer`, which runs on TPUs only, is replaced by one that
         runs on GPUs and CPUs; and what `compile` wraps under `mixed_float16` is our class.
 
-    On Keras 3 `tf.keras.mixed_precision.LossScaleOptimizer` is ours in any case, and so is what
-    `compile` wraps there: Keras 3's own class lacks Keras 2's methods.
+    On Keras 3 `tf.keras.mixed_precision.LossScaleOptimizer` is our class in any case, and so is
+    what `compile` wraps there: Keras 3's own class lacks Keras 2's methods.
     """
     global _record
     with _lock:
@@ -65,7 +66,7 @@ def install(replace: bool = False) -> None:
 
 
 def uninstall() -> None:
-    """Undoes `install()`: the paths that it added are gone, those that it replaced are back.
+    """Undoes `install()`: removes the paths that it added, and restores the replaced ones.
 
     From then on, `compile` uses Keras's own class, also under a policy that this package has set.
     The next policy that it sets brings the shim's class back.
@@ -120,7 +121,7 @@ def changes() -> Changes:
 
 
 def _without_copies(paths: Set[str]) -> List[str]:
-    """Returns paths in order, without those of `tf.compat` that repeat another one."""
+    """Returns paths in order, without paths of `tf.compat` that repeat another one."""
     copies = {
         f"tf.compat.{version}.{path[len('tf.') :]}" for path in paths for version in ("v1", "v2")
     }
@@ -133,7 +134,7 @@ class _Installer(_import_hook.Subscriber):
     def is_of_interest(self, name: str) -> bool:
         return is_of_interest(name)
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
         record = _record
         if record is not None and name == "tensorflow":
             _fill_all(record)
@@ -198,31 +199,33 @@ class _Record:
     def __init__(self) -> None:
         self.replace = False
         self.attributes = Attributes()
-        self.modules: Dict[str, SyntheticNamespace] = {}  # by full name: ours in `sys.modules`
+        self.modules: Dict[
+            str, SyntheticNamespace
+        ] = {}  # by full name: the shim's in `sys.modules`
         self.tensorflow_is_there = False  # whether `import tensorflow` has completed
         self.early: Set[str] = set()  # the modules of interest that were imported before that
         self.subscribers = _import_hook.subscribers()  # those that the import hook had before
 
     def undo(self) -> None:
-        # The wrappers of API modules, which cache our symbols. TensorFlow's modules without a
-        # public name do not, and ours are removed as a whole.
-        self.attributes.undo(
-            module
-            for name, module in list(sys.modules.items())
-            if isinstance(module, ModuleType)
-            and is_of_interest(name)
-            and not is_lazy_loader(module)
-            and not is_private(name)
-        )
+        """Restores the attributes of TensorFlow's modules, and removes the modules of the shim."""
+        loaded = list(sys.modules.items())
+        self.attributes.undo([module for name, module in loaded if _may_cache(name, module)])
         for name, module in self.modules.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
 
 
-def _fill(record: _Record, module_name: str, module: Any) -> None:
+def _may_cache(name: str, module: Any) -> bool:
+    """Whether a module may have a copy of a symbol of the shim: the wrapper of an API module."""
+    if not isinstance(module, ModuleType) or is_lazy_loader(module):
+        return False
+    return is_of_interest(name) and not is_private(name)
+
+
+def _fill(record: _Record, module_name: str, module: ModuleType) -> None:
     """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class."""
     if module_name in COMPILERS:
-        # The class at the public path is ours then, and programs test for it.
+        # The class at the public path is our class then, and programs test for it.
         if record.replace or _has_class_of_keras_3(module):
             hook_compile(module, INSTALLED, _scaling_of_compile)
     elif not isinstance(module, SyntheticNamespace):
@@ -233,18 +236,18 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
             _fill_namespace(record, module_name, module, namespace)
 
 
-def _has_class_of_keras_3(module: Any) -> bool:
+def _has_class_of_keras_3(module: ModuleType) -> bool:
     return hasattr(module, "BaseTrainer") or hasattr(module, "Trainer")
 
 
-def _scaling_of_compile(model: Any, always: bool) -> Any:
+def _scaling_of_compile(model: Model, always: bool) -> Any:
     # Imported when a model is compiled, because it imports TensorFlow and Keras.
     from tf_lossscale._keras import policy_marks
 
     return policy_marks.scaling_of(model, always)
 
 
-def _fill_namespace(record: _Record, module_name: str, module: Any, namespace: str) -> None:
+def _fill_namespace(record: _Record, module_name: str, module: ModuleType, namespace: str) -> None:
     present = set(dir(module))
     _supply(record, module, module_name, namespace, present)
     symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
@@ -262,7 +265,7 @@ def _fill_namespace(record: _Record, module_name: str, module: Any, namespace: s
         record.attributes.bind(module, name, load())
 
 
-def _fill_private(record: _Record, module_name: str, module: Any) -> None:
+def _fill_private(record: _Record, module_name: str, module: ModuleType) -> None:
     """Adds what a module without a public name had in another version."""
     symbols = namespaces.private_symbols(module_name)
     missing = {
@@ -274,13 +277,15 @@ def _fill_private(record: _Record, module_name: str, module: Any) -> None:
         record.attributes.bind_lazily(module, missing)
 
 
-def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
+def _is_of_keras_3(module: ModuleType, symbol: _paths.Symbol) -> bool:
     """Whether a symbol is present, but is Keras 3's class, which lacks the methods of Keras 2's."""
     is_optimizer = symbol.implementation == "_keras.final:LossScaleOptimizer"
     return is_optimizer and not hasattr(getattr(module, symbol.name), "get_scaled_loss")
 
 
-def _supply(record: _Record, parent: Any, name: str, namespace: str, present: Set[str]) -> None:
+def _supply(
+    record: _Record, parent: ModuleType, name: str, namespace: str, present: Set[str]
+) -> None:
     """Adds the namespaces below one to its module `parent`, except those that are present."""
     for child in namespaces.namespaces_below(namespace):
         if child not in present:

@@ -10,7 +10,8 @@ import this package, so `sitecustomize.py` repeats the few lines that it needs.
 import os
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional, Sequence
+from types import ModuleType
+from typing import Dict, List, Optional, Sequence
 
 from tf_lossscale import _import_hook
 
@@ -114,7 +115,7 @@ class Seeds(_import_hook.Subscriber):
     def is_of_interest(self, name: str) -> bool:
         return name == "tensorflow"
 
-    def imported(self, name: str, module: Any) -> None:
+    def imported(self, name: str, module: ModuleType) -> None:
         from tf_lossscale._versions.watching import seed_tensorflow
 
         seed_tensorflow(self._seed)
