@@ -157,8 +157,8 @@ class FileFacts(NamedTuple):
       traits: what else it has.
       exports: its top-level names that lead to TensorFlow, the shim, or another file.
       through: the legacy paths that it reads through other files.
-      conditions: the names of other files that decide if some of its places run; those of
-        attributes begin with a dot.
+      conditions: the names of other files that decide if some of its places run; the name of an
+        attribute begins with a dot.
       asks: the traits of other files that its findings depend on.
       links: what connects it with other files.
     """
@@ -204,10 +204,10 @@ class Decision(NamedTuple):
       compared: those that files read which compare types of objects.
       flags: the names of other files that depend on the version, with their value on the newest
         TensorFlow, as in `Made`.
-      texts: those of the flags that compare versions as text, with the first release that they
-        take for an older one.
+      texts: the flags that compare versions as text, with the first release that they take for an
+        older one.
       settled: the paths through other files that need no change here.
-      moved: those of them that lead to a legacy symbol, which is rewritten where it is bound.
+      moved: the settled paths that lead to a legacy symbol, which is rewritten where it is bound.
       kept: the paths through other files that lead to a legacy symbol whose place is silenced.
       traits: what the files of the program have, this one included.
       others: what the other files of the program have.
@@ -243,7 +243,8 @@ class Decision(NamedTuple):
 def is_written_for_keras_3(traits: frozenset[Trait]) -> bool:
     """Whether a program uses the methods of Keras 3's class only.
 
-    One that uses those of Keras 2, too, in another file, needs the shim's class, which has both.
+    A program that also uses methods of Keras 2, in another file, needs the shim's class, which has
+    both.
     """
     return Trait.KERAS_3_METHODS in traits and Trait.KERAS_2_METHODS not in traits
 

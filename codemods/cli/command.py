@@ -48,7 +48,7 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
     """Runs one subcommand.
 
     Args:
-      argv: the subcommand and its arguments; by default those of the process.
+      argv: the subcommand and its arguments; by default the arguments of the process.
       prog: the name of the command in messages.
 
     Returns:

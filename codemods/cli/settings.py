@@ -192,7 +192,7 @@ class _Parser(Parser):
 
 
 def _value(key: str, value: Any) -> object:
-    """The value of a key, read as that of the option on the command line.
+    """The value of a key, read like the value of the option on the command line.
 
     Raises:
       ValueError: if the option has no such value, if it is too long, or names a file.

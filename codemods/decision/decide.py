@@ -19,8 +19,8 @@ For the target `shim`, every group goes there. `set_global_policy`, which every 
 on has, goes there if the program has something else of the shim, or a training step over
 `model.optimizer`; alone, it needs no shim.
 
-A program that uses the methods of Keras 3's class, and in no file those of Keras 2 only, is written
-for Keras 3: its final class stays, and its subclasses need nothing.
+A program that uses the methods of Keras 3's class, and in no file methods of Keras 2 only, is
+written for Keras 3: its final class stays, and its subclasses need nothing.
 
 A file that belongs to several programs joins them: they are decided as one. So adding files to a
 program can only send more groups to the shim, never fewer.
@@ -65,7 +65,7 @@ class Connections(NamedTuple):
       reads: the names of each file that other files read.
       compared: those that files read which compare types of objects.
       flags: the names of other files that each file reads and that depend on the version.
-      texts: those of them that compare versions as text, as in `Decision`.
+      texts: the flags among them that compare versions as text, as in `Decision`.
       is_alone: whether the run has one file only, so that nothing is known about others.
     """
 

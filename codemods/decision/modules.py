@@ -58,7 +58,7 @@ class Modules:
     def imported(self, path: str, importer: str) -> list[str]:
         """Every file that importing `path` may run: the module, and the packages around it.
 
-        A path that fits nothing above the importing file may be that of the only module with this
+        A path that fits nothing above the importing file may mean the only module with this
         name: what is on the import path is not known.
         """
         found = list(self._fitting(path, os.path.dirname(importer)))

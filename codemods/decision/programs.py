@@ -118,7 +118,7 @@ class _Graph:
                     self._add(loader, file)
 
     def _add_neighbors(self, unreached: Iterable[str]) -> None:
-        """Connects a file that no import reaches with those of its folder."""
+        """Connects a file that no import reaches with the other files of its folder."""
         folders: dict[str, list[str]] = {}
         for file in self._links:
             folders.setdefault(os.path.dirname(file), []).append(file)

@@ -63,7 +63,7 @@ def note_of(file: str, groups: Sequence[Group], reasons: Sequence[Reason]) -> st
 def _place(file: str, reason: Reason) -> str:
     path = quoted(relative(reason.file))
     if reason.file.endswith(NOTEBOOK):
-        return path  # its lines are those of cells
+        return path  # its lines count within cells
     if reason.file == file:
         return f"line {reason.need.line}"
     return f"{path}:{reason.need.line}" if reason.need.line else path

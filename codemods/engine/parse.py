@@ -80,7 +80,7 @@ def parsed(source: bytes, tree: PythonTree) -> cst.Module:
         with _unvalidated():
             return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
-        # LibCST reports the place after that of the error.
+        # LibCST reports the place after the error.
         line, what = error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
         if isinstance(problem, SyntaxError):
             line, what = problem.lineno or 0, problem.msg

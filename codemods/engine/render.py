@@ -95,7 +95,7 @@ class Source:
             self.places = dict(_places(state, self._index, self.text))
 
     def edited(self, module: cst.Module) -> bytes:
-        """The bytes of an edited tree, which shares unchanged statements with that of the source.
+        """The bytes of an edited tree, which shares unchanged statements with the source's tree.
 
         Raises:
           SourceError: if they cannot be parsed.

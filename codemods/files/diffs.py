@@ -52,7 +52,7 @@ class _Matcher(difflib.SequenceMatcher[Any]):
         super().__init__(None, old, new, autojunk=max(len(old), len(new)) > _LONG)
 
     def get_opcodes(self) -> list[Any]:
-        """The edits, as those of the whole lines."""
+        """The edits, of whole lines."""
         start, end = self._first, self._last
         found = [(tag, *(start + index for index in at)) for tag, *at in super().get_opcodes()]
         if start:

@@ -152,7 +152,7 @@ def _may_be_checked(top: str, path: str) -> bool:
 def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields the files whose bytes git could not restore, each with the reason.
 
-    The bytes are compared with those of the index by the id that git gives them, since a work tree
+    The bytes are compared with the index by the id that git gives them, since a work tree
     can be set up so that git takes a file for unchanged without reading it.
     """
     same: dict[str, str] = {}

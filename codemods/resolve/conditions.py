@@ -61,7 +61,8 @@ class Dependence(NamedTuple):
 
     Attributes:
       is_certain: whether this file makes it of the version.
-      names: the names of other files that it is made of; those of attributes begin with a dot.
+      names: the names of other files that it is made of; the name of an attribute begins with a
+        dot.
     """
 
     is_certain: bool = False
@@ -299,20 +300,27 @@ def _conditions_around(
 
 def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -> bool:
     """Whether a `try` imports a part of TensorFlow, or reads one, if that counts."""
-    imported = [binding for binding in program.imports() if _is_known(binding.path)]
-    parts = {
-        place.node for place in imported if program.code(place.node).split()[0] != "tensorflow"
-    }
     nodes = list(walk(statement.body))
-    types = [
-        program.code(handler.type) for handler in statement.handlers if handler.type is not None
-    ]
-    # Calls fail for other reasons, too.
-    if not any("AttributeError" in type_of_handler for type_of_handler in types):
-        reads = reads and not any(isinstance(node, cst.Call) for node in nodes)
-    return any(
-        node in parts or (reads and any(map(_is_known, program.paths_of(node)))) for node in nodes
-    )
+    imported = _imported_parts(program)
+    if any(node in imported for node in nodes):
+        return True
+    if not reads:
+        return False
+    has_call = any(isinstance(node, cst.Call) for node in nodes)
+    if has_call and not _handles_attribute_error(program, statement):
+        return False  # calls fail for other reasons, too
+    return any(_is_known(path) for node in nodes for path in program.paths_of(node))
+
+
+def _imported_parts(program: Program) -> set[cst.CSTNode]:
+    """The imports of parts of TensorFlow, but not of TensorFlow itself."""
+    known = [binding.node for binding in program.imports() if _is_known(binding.path)]
+    return {node for node in known if program.code(node).split()[0] != "tensorflow"}
+
+
+def _handles_attribute_error(program: Program, statement: cst.Try) -> bool:
+    types = [handler.type for handler in statement.handlers if handler.type is not None]
+    return any("AttributeError" in program.code(type_of_handler) for type_of_handler in types)
 
 
 def _asks(program: Program, call: cst.Call) -> bool:

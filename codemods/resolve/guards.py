@@ -229,7 +229,7 @@ class _Guards:
     def _of_new_uses(
         self, new: Sequence[cst.CSTNode], uses: Sequence[cst.CSTNode]
     ) -> Iterator[Branch]:
-        """The guards around uses, but for those of which another branch has one, too."""
+        """The guards around uses, without guards that have another branch with a use."""
         names = [use for use in uses if isinstance(use, cst.Name)]  # attributes: of any object
         for guard in itertools.chain.from_iterable(map(self.around, new)):
             if not any(_is_within(self._program, name, guard.others) for name in names):
@@ -388,7 +388,7 @@ def _deciding_for(program: Program) -> list[cst.CSTNode]:
 
 
 def _conditions(program: Program, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The conditions around a node, and those of the exits before it."""
+    """The conditions around a node, and the conditions of exits before it."""
     below = node
     for above in program.ancestors(node):
         deciding = _deciding(program, above)

@@ -57,7 +57,7 @@ class Legacy(NamedTuple):
       family: the API that it belongs to.
       namespace: the public namespace of the path, without `tensorflow.` and `compat.v1.`.
       root: the TensorFlow namespace that the path starts from, as in `Root`; or `ON_SHIM`.
-      is_current: whether the newest TensorFlow has the path, or that of which it is the twin.
+      is_current: whether the newest TensorFlow has the path; for a path of the shim, its twin.
       is_private: whether the path leads through a private module.
       never_existed: whether the path never existed in TensorFlow.
     """
@@ -144,7 +144,7 @@ _SHIM = "tf_lossscale"
 _STAY_ON_SHIM = frozenset([Family.CONTRIB, Family.CROSS_SHARD])
 """The families that stay on the shim, except with `--unsafe`.
 
-TensorFlow has no symbols like those of contrib, and its cross-shard symbols need a TPU.
+TensorFlow has no symbols like the contrib ones, and its cross-shard symbols need a TPU.
 """
 _ON_SHIM = _STAY_ON_SHIM | {Family.V1, Family.EXPERIMENTAL}
 """The families that are read from the shim. The shim's final class can be the final one."""
@@ -311,7 +311,7 @@ class Namespace(NamedTuple):
       name: its public name, without `tensorflow.` and `compat.v1.`.
       family: the API that it belongs to; the final Keras module belongs to the final one.
       is_final: whether its symbols are what the legacy ones of the family are migrated to.
-      is_current: whether the newest TensorFlow has it, or that of which it is the twin.
+      is_current: whether the newest TensorFlow has it; for a namespace of the shim, its twin.
     """
 
     name: str

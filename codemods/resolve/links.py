@@ -36,7 +36,7 @@ _REGULAR_EXPRESSIONS = ("re", "regex")
 
 
 def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
-    """The links of a file, from its tree or those of its cells."""
+    """The links of a file, from its tree or from the trees of its cells."""
     known = list(trees)
     if any(tree is None for tree in known):
         return UNKNOWN

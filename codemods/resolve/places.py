@@ -123,11 +123,11 @@ class Unclear(NamedTuple):
 
 
 _SETTING = ("delattr", "object", "setattr")
-"""Functions that set an attribute of their first argument; `object` is that of `mock.patch`."""
+"""Functions that set an attribute of their first argument; `object` is `mock.patch.object`."""
 
 
 class Places:
-    """The places of one file, found once; the attributes are those of `Program`."""
+    """The places of one file, found once; `Program` describes the attributes."""
 
     def __init__(self, scopes: ScopeBuilder, origins: Origins) -> None:
         self._scopes = scopes

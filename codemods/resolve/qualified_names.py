@@ -1,6 +1,6 @@
 """Resolves expressions to the dotted paths that they can mean, and paths to attributes.
 
-The meanings of a name are those of all its bindings. A rule acts only if they agree.
+A name has the meanings of all its bindings. A rule acts only if they agree.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class ImportEdits:
         return path if is_plain and _is_legacy(path) else ""
 
     def name_for(self, target: str, use: Place, variable: Variable) -> str:
-        """An expression for `target` at a place; may add an import next to that of `variable`."""
+        """An expression for `target` at a place; may add an import next to `variable`."""
         found = self._known(target, use)
         if found is not None and "." not in found:
             return found

@@ -180,7 +180,7 @@ def _twin(legacy: Legacy) -> str:
 
 
 def groups_of_place(place: Union[Place, Unclear]) -> tuple[Group, ...]:
-    """The groups of symbols that a place leads to; those of a module are all that it has.
+    """The groups of symbols that a place leads to; a module leads to all groups that it has.
 
     What comes through another file may be a symbol of each group that has the name.
     """

@@ -178,19 +178,18 @@ class _Speller:
         bindings = _bindings_to_values(variable)
         places = [self._place_of(binding) for binding in bindings]
         own_path = self._common_target(places)
-        if not _has_import(variable):
-            if any(isinstance(place, Reference) for place in places):
-                return own_path
-        elif not all(map(self._may_retarget, bindings)):
+        is_imported = _has_import(variable)
+        if is_imported and not all(map(self._may_retarget, bindings)):
             return None
-        left = [use for use in uses if not use.is_removed]
-        if any(use.target is None for use in left):
+        if not is_imported and any(isinstance(place, Reference) for place in places):
+            return own_path
+        remaining = [use for use in uses if not use.is_removed]
+        if any(use.target is None for use in remaining):
             return own_path  # these uses stay as they are
-        if _has_import(variable) and self.imports.is_read_elsewhere(variable):
+        if is_imported and self.imports.is_read_elsewhere(variable):
             return own_path  # other files read what it is now
-        if not uses:
-            return _new_module([own_path], bindings)
-        return _new_module([use.base for use in left], bindings)
+        wanted = [use.base for use in remaining] if uses else [own_path]
+        return _new_module(wanted, bindings)
 
     def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
         """The new path that all places have; None if they differ, or if one has none."""

@@ -138,7 +138,7 @@ class Rule(NamedTuple):
       reports: yields findings beside them, wherever the symbol goes.
       in_data: yields what a line of a file names that is not Python.
       slug: the name of the rule's file, filled in by `codes.rules`.
-      docstring: that of the rule's file, filled in by `codes.rules`.
+      docstring: the docstring of the rule's file, filled in by `codes.rules`.
       family: the title of its family, filled in by `codes.rules`.
     """
 

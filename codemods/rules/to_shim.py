@@ -139,7 +139,7 @@ def needs_of_written(program: Program) -> Iterator[Obstacle]:
 def reports_of_written(
     program: Program, options: Options, decision: Decision
 ) -> Iterator[Proposal]:
-    """Reports these places; those of the final API where the program's others go to the shim."""
+    """Reports these places: uses of the final API in a program whose other uses go to the shim."""
     for place in program.written:
         if _is_moved(place, options, decision) and not _is_named_in_string(program, place):
             yield Proposal.report(place.node, code_of_place(place), symbol_of(place), WRITTEN)

@@ -61,7 +61,7 @@ class Key(NamedTuple):
 
 
 class Baseline:
-    """The accepted findings, and those of a run that are among them.
+    """The accepted findings, and which findings of a run are among them.
 
     Args:
       base: the directory that paths are relative to.

@@ -35,7 +35,7 @@ suspended (Ctrl-Z) and resumed without exceeding the limit."""
 
 _FILES_OF_A_RUN = 40
 _FILES_OF_A_WORKER = 4
-"""Open files needed, with a margin; a worker inherits those of the workers before it."""
+"""Open files needed, with a margin; a worker inherits the open files of earlier workers."""
 
 _TO_END = 10.0
 """Seconds to wait for a worker to finish writing and exit."""

@@ -4,8 +4,8 @@ Only a loss scale that the source shows in full becomes arguments of the final c
 number, and a loss scale that is made in the call, or bound once in its scope and read there only.
 Everything else is decided at run time, by the shim's `from_loss_scale`.
 
-Several rules read the plans: those of the experimental class, of the loss scales that become its
-arguments, and of Keras 3.
+Several rules read the plans: the rules of the experimental class, of the loss scales that become
+its arguments, and of Keras 3.
 """
 
 from __future__ import annotations

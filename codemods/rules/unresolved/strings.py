@@ -69,7 +69,7 @@ _PATH_IN_TEXT = re.compile(
 )
 """A path, with the words before and after it."""
 _DEEPEST = 12
-"""Names of a path; those of private modules have seven."""
+"""Names of a path; a path of a private module has seven."""
 _OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "return", "with")
 """Words that stand beside a path in code; others make it a part of a sentence."""
 _NAMING = ("delattr", "getattr", "object", "setattr")
@@ -217,14 +217,21 @@ def _path_of_call(program: Program, call: cst.Call) -> str:
 def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Optional[_Path]:
     """The legacy path in a string, as it is written there; none in documentation and messages."""
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
-    if whole is string and not any(word in string.value for word in _WORDS):
-        return None
+    if whole is string and not _has_word(string.value):
+        return None  # most strings: `walk` takes longer
     parts = [node for node in walk(whole) if isinstance(node, cst.SimpleString)]
+    if parts[0] is not string:
+        return None  # a concatenation is read at its first part
     text = "".join(part.raw_value for part in parts)
-    is_known = parts[0] is not string or not any(word in text for word in _WORDS)
-    if is_known or "b" in string.prefix.lower() or _is_for_people(program, whole):
+    is_bytes = "b" in string.prefix.lower()
+    if is_bytes or not _has_word(text) or _is_for_people(program, whole):
         return None
     return next(_paths_in_text(text, is_left), None)
+
+
+def _has_word(text: str) -> bool:
+    """Whether a text may have a legacy path: a test that takes little time."""
+    return any(word in text for word in _WORDS)
 
 
 def _is_for_people(program: Program, text: cst.CSTNode) -> bool:
