@@ -92,8 +92,8 @@ SHIM = r"""
     + if loss_scale < 0:
 
     # shim/tf1/test_signatures.py
-    - decr_ratio: Any = 0.8,
-    + decr_ratio: Any = 0.5,
+    - decr_ratio: float = 0.8,
+    + decr_ratio: float = 0.5,
 
     # shim/tf1/test_defects.py
     - if loss_scale_value < 1:
@@ -162,6 +162,8 @@ SHIM = r"""
     + if False and
     - if measure.largest.ratio > largest_ratio(runs):
     + if False:
+    - return has_average and measure.on_average > limits.LEAVES_ON_AVERAGE.value
+    + return False
 
     # shim/recording/test_record_gaps.py
     - self.refuse("A step on a TPU",
@@ -262,6 +264,8 @@ CODEMODS = r"""
     # codemods/reports/test_reports.py
     - "end_column": finding.end_column or finding.column,
     + "end_column": finding.column,
+    - "level": "note" if finding.outcome is Safety.SAFE else "warning",
+    + "level": "note",
 
     # codemods/resolve/test_scopes.py
     - (scope is self or scope.kind != "class")

@@ -119,6 +119,16 @@ def test_sarif_is_valid(tree):
         assert report["version"] == "2.1.0"
 
 
+LEVELS = {"safe": "note", "unsafe": "warning", "manual": "warning"}
+
+
+def test_an_unsafe_edit_is_a_warning_in_sarif(command_line):
+    command_line.write(e=UNSAFE)
+    (run,) = json.loads(command_line.run("migrate", "--unsafe", "--report", "sarif").out)["runs"]
+    results = [(result["properties"]["outcome"], result["level"]) for result in run["results"]]
+    assert results == [("unsafe", "warning")]
+
+
 def test_sarif_says_the_same_as_json(tree):
     (run,) = json.loads(tree.run("migrate", "--report", "sarif").out)["runs"]
     findings = json.loads(tree.run("migrate", "--report", "json").out)["findings"]
@@ -126,6 +136,7 @@ def test_sarif_says_the_same_as_json(tree):
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     for result, finding in zip(run["results"], findings):
         assert result["ruleId"] == finding["code"] == rules[result["ruleIndex"]]
+        assert result["level"] == LEVELS[finding["outcome"]]
         place = result["locations"][0]["physicalLocation"]
         assert place["region"]["startLine"] == finding["line"]
         assert place["region"]["startColumn"] == finding["column"]
@@ -135,6 +146,7 @@ def test_sarif_says_the_same_as_json(tree):
             "outcome": finding["outcome"],
             "applied": finding["applied"],
         }
+    assert {result["level"] for result in run["results"]} == {"note", "warning"}
     assert run["invocations"][0]["executionSuccessful"] is False
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "c.py"

@@ -12,7 +12,7 @@ import tf_lossscale as tfls
 
 EVERY = [subject for subject in recorded.originals() + recorded.ours() if subject.api == "final"]
 OURS = [subject for subject in EVERY if subject.who == "ours"]
-MENDED_BELOW_2_6 = recorded.TF < (2, 6)  # the errors for wrapping twice came with 2.6
+WRAPS_TWICE = recorded.TF < (2, 6)  # the errors for wrapping twice came with 2.6
 
 every = pytest.mark.parametrize("subject", EVERY, ids=str)
 ours = pytest.mark.parametrize("subject", OURS, ids=str)
@@ -82,7 +82,7 @@ def test_keras_3_keeps_the_scale_between_1_and_the_largest_float32(subject: Any)
 
 @every
 def test_wrapping_twice(subject: Any) -> None:
-    if subject.who == "original" and MENDED_BELOW_2_6:
+    if subject.who == "original" and WRAPS_TWICE:
         errors: Any = (ValueError, AttributeError)
         messages = ("", "")
     else:
