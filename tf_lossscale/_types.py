@@ -59,6 +59,8 @@ ReadScale = Callable[[], Tensor]
 
 Optimizer = Any
 """An optimizer of any TensorFlow or Keras, or of a program's own class; ours among them."""
+LearningRate = Any
+"""A number, tensor or variable, or a schedule, which returns one."""
 Model = Any
 Layer = Any
 KerasCallback = Any
@@ -93,6 +95,8 @@ KerasStore = Any
 
 Array = Any
 """An array or scalar of NumPy."""
+Method = Callable[..., Any]
+"""A function or method of any signature."""
 Class = Any
 """A class whose attributes mypy does not know, such as one of Keras."""
 Config = Dict[str, Any]
@@ -224,7 +228,7 @@ class KerasOptimizer(Protocol):
     """What the wrappers use of every Keras optimizer; each kind has more."""
 
     iterations: Variable
-    learning_rate: Any  # a number, tensor, variable or schedule
+    learning_rate: LearningRate
     variables: Any  # of `OptimizerV2`, a method
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, **options: Any) -> Optional[Operation]:

@@ -7,7 +7,7 @@ from tf_lossscale._checkpoint import finding
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan
-from tf_lossscale._types import ObjectGraph
+from tf_lossscale._types import Array, CheckpointReader, ObjectGraph
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
 
@@ -17,7 +17,7 @@ class Checkpoint:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self._reader: Any = tf1.train.NewCheckpointReader(prefix)
+        self._reader: CheckpointReader = tf1.train.NewCheckpointReader(prefix)
         dtypes = self._reader.get_variable_to_dtype_map()
         self.tensors: Dict[str, Entry] = {
             key: Entry(tf.as_dtype(dtypes[key]).name, tuple(shape))
@@ -58,12 +58,12 @@ class Checkpoint:
 
     def _string_bytes(self, key: str) -> int:
         """Returns the size of a tensor of strings: each with its length, and one checksum."""
-        value: Any = self._reader.get_tensor(key)
+        value: Array = self._reader.get_tensor(key)
         strings = [value] if isinstance(value, bytes) else value.ravel().tolist()
         lengths = map(len, strings)
         return 4 + sum(length + max(1, -(-length.bit_length() // 7)) for length in lengths)
 
-    def read(self, key: str) -> Any:
+    def read(self, key: str) -> Array:
         """Returns the value of a tensor."""
         return self._reader.get_tensor(key)
 
@@ -91,7 +91,7 @@ class Checkpoint:
     def object_graph(self) -> Optional[ObjectGraph]:
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
             raise CheckpointError(f"{self.prefix}: damaged: its object graph is not a string")
-        value: Any = self._reader.get_tensor(OBJECT_GRAPH)
+        value: Array = self._reader.get_tensor(OBJECT_GRAPH)
         graph = TrackableObjectGraph.FromString(value if isinstance(value, bytes) else value.item())
         for node in graph.nodes:
             numbers = [child.node_id for child in node.children]

@@ -11,7 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any, Iterator, List, Optional, Sequence
+from types import ModuleType
+from typing import Iterator, List, Optional, Sequence
 
 from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.finding import Contents, StoredOptimizer
@@ -110,7 +111,7 @@ def child(text: str) -> None:
     os._exit(0)  # without unloading the libraries, which can take long or crash
 
 
-def _library(place: Place) -> Any:
+def _library(place: Place) -> ModuleType:
     """Returns the module that reads a file, after all that it imports."""
     if place.format in (HDF5, KERAS):
         keras_files.import_hdf5()
@@ -144,7 +145,7 @@ def _set_limits(seconds: int, memory: int) -> None:
                 resource.setrlimit(kind, (limit, hard))
 
 
-def _describe(place: Place, request: JsonObject, library: Any) -> JsonObject:
+def _describe(place: Place, request: JsonObject, library: ModuleType) -> JsonObject:
     try:
         if "convert" in request:
             plan = library.convert(place, **request["convert"])

@@ -1,7 +1,7 @@
 """Describes the optimizers in a TensorFlow checkpoint, and what Keras 3 can take from them."""
 
 import collections
-from typing import Any, Iterator, List
+from typing import Iterator, List
 
 from tf_lossscale._checkpoint.finding import StoredOptimizer
 from tf_lossscale._checkpoint.locate import CheckpointError
@@ -48,7 +48,7 @@ def _hyperparameters(stored: Stored, state: OptimizerState) -> Config:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _number(stored: Stored, value: Json) -> Any:
+def _number(stored: Stored, value: Json) -> Json:
     """Returns a number, or a tensor of shape `[]` as one; None for anything else."""
     if not isinstance(value, Tensor):
         return value

@@ -1,6 +1,6 @@
 """Turns judgements into sentences, for the text, the JSON and the page alike."""
 
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterator, List, Optional
 
 from tf_lossscale._compare import limits
 from tf_lossscale._compare.facts import first_unequal
@@ -12,7 +12,7 @@ from tf_lossscale._types import Json, JsonObject
 
 _LISTED = 4
 """Of longer lists, the first so many items are named."""
-_Phrase = Callable[[Dict[str, Any]], str]
+_Phrase = Callable[[JsonObject], str]
 _NAMES = {"loss": "losses", "norm": "gradient norms", "kept": "parts of the norms that are applied"}
 
 

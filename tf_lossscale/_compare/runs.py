@@ -175,7 +175,7 @@ class Runs:
         return [heads, *(list(row) for row in zip(*columns))]
 
 
-def has_any(values: Sequence[Any]) -> bool:
+def has_any(values: Sequence[object]) -> bool:
     return any(value is not None for value in values)
 
 

@@ -8,7 +8,7 @@ branch that other steps do not run. Where sums are slower, the elements are test
 on CPUs, and small gradients in a `tf.function`. XLA can compile all.
 """
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._types import Gradient, Gradients, GradsAndVars, Shape, Tensor
@@ -70,8 +70,8 @@ def _is_tested_by_elements(value: Tensor) -> bool:
 
 
 def _by_elements(values: Sequence[Tensor]) -> Tensor:
-    axes: Dict[int, Any] = {}
-    alike: Dict[Any, List[Any]] = {}
+    axes: Dict[int, Tensor] = {}
+    alike: Dict[object, List[Tensor]] = {}
     for index, value in enumerate(values):
         # Packing the bools of small tensors takes less time than a `reduce_all` for each.
         key = _shape_and_device(value) if _is_small(value) else index
@@ -82,8 +82,8 @@ def _by_elements(values: Sequence[Tensor]) -> Tensor:
 
 
 def _by_sums(values: Sequence[Tensor]) -> Tensor:
-    axes: Dict[int, Any] = {}
-    sums: Dict[Any, List[Any]] = {}
+    axes: Dict[int, Tensor] = {}
+    sums: Dict[object, List[Tensor]] = {}
     for value in _added_up(values):
         total = tf1.reduce_sum(value, axis=_axes(value, axes))
         sums.setdefault(total.dtype, []).append(total)
@@ -97,10 +97,10 @@ def _added_up(values: Sequence[Tensor]) -> List[Tensor]:
     That is so for small tensors, and for all tensors in eager mode. Large tensors in a graph are
     kept separate: their sums run in parallel, each as soon as its gradient is ready.
     """
-    alike: Dict[Any, List[Any]] = {}
+    alike: Dict[object, List[Tensor]] = {}
     all_sizes = tf.executing_eagerly()
     for index, value in enumerate(values):
-        key: Any = index
+        key: object = index
         if all_sizes or _is_small(value):  # and nothing is copied to another device
             key = (value.dtype, *_shape_and_device(value))
         alike.setdefault(key, []).append(value)
@@ -126,7 +126,7 @@ def is_finite(tensor: Tensor) -> Tensor:
     return tf1.is_finite(tensor)
 
 
-def _axes(tensor: Tensor, by_rank: Dict[int, Any]) -> Any:
+def _axes(tensor: Tensor, by_rank: Dict[int, Tensor]) -> Tensor:
     """Returns all axes: one tensor for all gradients of the same rank, or None, which is slower."""
     rank = tensor.shape.rank
     if rank is not None and rank not in by_rank:
@@ -212,12 +212,12 @@ class _Group(NamedTuple):
 
 def _tested_together(gradients: Sequence[Sequence[Gradient]]) -> List[_Group]:
     """Groups the float tensors: small ones by dtype and shape, each of the others for itself."""
-    groups: Dict[Any, _Group] = {}
+    groups: Dict[object, _Group] = {}
     for position, gradients_of_variable in enumerate(gradients):
         for tensor in _values(gradients_of_variable):
             if not tensor.dtype.is_floating:
                 continue
-            key: Any = len(groups)
+            key: object = len(groups)
             if _is_small(tensor):
                 key = (tensor.dtype, tuple(tensor.shape.as_list()))
             group = groups.setdefault(key, _Group([], []))

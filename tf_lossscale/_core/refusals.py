@@ -4,13 +4,13 @@ import sys
 from types import FrameType
 from typing import Any, Callable, Optional, Sequence, Type
 
-from tf_lossscale._types import Class, Optimizer
+from tf_lossscale._types import Class, Method, Optimizer
 from tf_lossscale._versions.base import do_not_convert
 
 _MARK = "_refuses_updates"
 
 
-def is_refused(method: Callable[..., Any]) -> bool:
+def is_refused(method: Method) -> bool:
     """Returns whether a method of one of our classes only raises an error, and is not an API."""
     return _MARK in getattr(method, "__dict__", {})
 

@@ -6,11 +6,11 @@ over the replicas are tested, which is what the optimizer will apply (a sum can 
 term does). In a replica context, `all_replicas_agree` combines the flags of all replicas.
 """
 
-from typing import Any, Callable, Iterable, List, Sequence
+from typing import Any, Iterable, List, Sequence
 
 from tf_lossscale._core.collectives import sum_over_workers
 from tf_lossscale._core.shards import has_several_workers, workers_are_checked
-from tf_lossscale._types import Gradients, Operation, PerReplica, Strategy, Tensor, Variable
+from tf_lossscale._types import Gradients, Method, Operation, PerReplica, Strategy, Tensor, Variable
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.replicas import map_replicas
@@ -21,16 +21,14 @@ def replica_count() -> int:
 
 
 @do_not_convert
-def merge(function: Callable[..., Any], *args: object) -> Any:
+def merge(function: Method, *args: object) -> Any:
     """Calls `function(strategy, *args)` once for all replicas; directly if there is no strategy."""
     if not tf.distribute.has_strategy():
         return function(tf.distribute.get_strategy(), *args)
     return tf.distribute.get_replica_context().merge_call(function, args=args)
 
 
-def call_in_replicas(
-    strategy: Strategy, function: Callable[..., Any], args: Sequence[Any]
-) -> List[Operation]:
+def call_in_replicas(strategy: Strategy, function: Method, args: Sequence[Any]) -> List[Operation]:
     """Calls a function in each replica of this process, in a cross-replica context.
 
     Each of `args` holds the values of all replicas. Without a strategy, the function is called

@@ -4,7 +4,7 @@
 ways: the optimizer has it, and a layer that was given such a policy.
 """
 
-from typing import Any, Optional
+from typing import Optional
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_standard
 from tf_lossscale._keras.arguments import loss_scale_from_config
@@ -55,7 +55,7 @@ class PolicyWithLossScale(MadePolicy, metaclass=PolicyClass):
     is_experimental = True
     _pickled_as = (__name__, "PolicyWithLossScale")
 
-    def __init__(self, name: Any, loss_scale: LossScaleArgument = "auto") -> None:
+    def __init__(self, name: Optional[str], loss_scale: LossScaleArgument = "auto") -> None:
         super().__init__(name)
         if isinstance(loss_scale, dict):
             loss_scale = loss_scale_from_config(loss_scale)

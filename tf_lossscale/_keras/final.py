@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
     Dict,
     Iterable,
     List,
@@ -31,7 +30,7 @@ from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
-from tf_lossscale._types import Class
+from tf_lossscale._types import Class, Method
 from tf_lossscale._versions import files
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras import (
@@ -135,7 +134,7 @@ def _combined(metaclasses: Tuple[type, ...]) -> Class:
     return metaclass
 
 
-def _reduce_class(cls: Class) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
+def _reduce_class(cls: Class) -> Union[str, Tuple[Method, Tuple[Any, ...]]]:
     """Returns what `pickle` stores for a class; derived classes are not module attributes."""
     public = vars(cls).get("_derived_from")
     return str(cls.__qualname__) if public is None else (_class_for, (public, cls._family))
@@ -186,7 +185,7 @@ def _dispatch_unbound_calls(public: Class) -> None:
 _DIRECT = ("apply_gradients", "get_config", "get_scaled_loss", "get_unscaled_gradients", "minimize")
 
 
-def _dispatcher(public: Class, name: str) -> Callable[..., Any]:
+def _dispatcher(public: Class, name: str) -> Method:
     @functools.wraps(getattr(public, name))
     def method(self: Any, *args: object, **kwargs: object) -> Any:
         return getattr(super(public, self), name)(*args, **kwargs)

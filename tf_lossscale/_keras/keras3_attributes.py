@@ -75,7 +75,7 @@ class _Keras3State(InVariables):
         return self.advance(finite), finite
 
 
-def _stored(name: str, doc: str) -> Any:
+def _stored(name: str, doc: str) -> property:
     """Returns a property for an attribute that the constructor of the installed class sets."""
 
     def read(optimizer: Optimizer) -> Any:

@@ -1,7 +1,7 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
 import dataclasses
-from typing import Any, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.refusals import refuse_updates
@@ -15,6 +15,7 @@ from tf_lossscale._types import (
     Gradient,
     Gradients,
     GradsAndVars,
+    LearningRate,
     Loss,
     Operation,
     Optimizer,
@@ -185,7 +186,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             self._optimizer, pairs, arguments.name, arguments.aggregate
         )
 
-    def _set_learning_rate(self, value: Any) -> None:
+    def _set_learning_rate(self, value: LearningRate) -> None:
         if optimizer_v2.READS_RATE_BEFORE_IT_SETS:
             # Makes the variables of all hyperparameters. So the file of a checkpoint has the key
             # `learning_rate` even if the value is a schedule.

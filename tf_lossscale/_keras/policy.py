@@ -3,7 +3,7 @@
 They set the policy of the installed Keras, and mark it as one of the shim (`policy_marks`).
 """
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from tf_lossscale._core.same_class import is_our, stands_for
 from tf_lossscale._keras.compiling import SCALED
@@ -22,7 +22,7 @@ from tf_lossscale._keras.policy_marks import (
     installed_set_global_policy,
     marked,
 )
-from tf_lossscale._types import Class, DtypePolicy, Layer, LossScaleArgument
+from tf_lossscale._types import Class, DtypePolicy, Layer, LossScaleArgument, Method
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import is_keras_3, policy_of_layer
 from tf_lossscale._versions.originals import original
@@ -175,7 +175,7 @@ def _class_like(installed: Class) -> Class:
         is_default = isinstance(loss_scale, str) and loss_scale == "auto"
         return {} if is_default else {"loss_scale": loss_scale}
 
-    def make(name: Any, loss_scale: LossScaleArgument = "auto") -> DtypePolicy:
+    def make(name: Optional[str], loss_scale: LossScaleArgument = "auto") -> DtypePolicy:
         return installed(name, **given(loss_scale))
 
     class OurPolicy(installed, metaclass=PolicyClass):
@@ -183,7 +183,7 @@ def _class_like(installed: Class) -> Class:
         _makes = make
         _pickled_as = (__name__, "ExperimentalPolicy")
 
-        def __init__(self, name: Any, loss_scale: LossScaleArgument = "auto") -> None:
+        def __init__(self, name: Optional[str], loss_scale: LossScaleArgument = "auto") -> None:
             super().__init__(name, **given(loss_scale))  # of a subclass
 
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
@@ -192,7 +192,7 @@ def _class_like(installed: Class) -> Class:
     return OurPolicy
 
 
-def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _named(name: str, function: Method) -> Method:
     function.__name__ = function.__qualname__ = name
     return function
 

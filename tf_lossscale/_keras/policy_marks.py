@@ -8,18 +8,19 @@ shim's class, as `scaling_of` says.
 import copyreg
 import importlib
 import inspect
-from typing import Any, Callable, Optional, Tuple, Union
+from types import ModuleType
+from typing import Any, Dict, Optional, Tuple, Union
 
 from tf_lossscale._core.same_class import SameClass
 from tf_lossscale._keras.compiling import SCALED, scaling_by_final_class, scaling_by_loss_scale
-from tf_lossscale._types import Class, DtypePolicy, LossScaleArgument, Model
+from tf_lossscale._types import Class, DtypePolicy, LossScaleArgument, Method, Model
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.interventions import Scaling, serve
 from tf_lossscale._versions.keras import policy_of_layer
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-_namespace: Any = tf.keras.mixed_precision
+_namespace: ModuleType = tf.keras.mixed_precision
 experimental_namespace: Any = getattr(_namespace, "experimental", None)
 
 
@@ -69,7 +70,7 @@ class Mark:
     def __copy__(self) -> "Mark":
         return self
 
-    def __deepcopy__(self, memo: Any) -> "Mark":
+    def __deepcopy__(self, memo: Dict[int, object]) -> "Mark":
         return self
 
     def __reduce__(self) -> Any:
@@ -177,7 +178,7 @@ class PolicyClass(SameClass):
         return inspect.signature(vars(cls).get("_makes", cls.__init__))  # type: ignore[misc]
 
 
-def _reduce_class(cls: Class) -> Union[str, Tuple[Callable[..., Any], Tuple[str, str]]]:
+def _reduce_class(cls: Class) -> Union[str, Tuple[Method, Tuple[str, str]]]:
     """Returns what `pickle` stores for a class: our classes have the names of Keras's classes."""
     pickled_as = vars(cls).get("_pickled_as")
     return str(cls.__qualname__) if pickled_as is None else (_class_at, pickled_as)

@@ -12,13 +12,22 @@ property returns the `LossScale` itself, as there, which converts to a tensor of
 import copy
 import functools
 import operator
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from tf_lossscale._core.loss_scales import LossScale
 from tf_lossscale._core.same_class import behaves_as, change_class
-from tf_lossscale._types import Class, DType, ScaleState, Tensor
+from tf_lossscale._types import (
+    Array,
+    Class,
+    DType,
+    LossScaleObject,
+    Method,
+    ReadScale,
+    ScaleState,
+    Tensor,
+)
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.tensors import (
     AbstractTensor,
@@ -28,27 +37,27 @@ from tf_lossscale._versions.tensors import (
 )
 
 
-def readable(state: ScaleState) -> Any:
+def readable(state: ScaleState) -> Tensor:
     """Returns the current value of `state`, which is called for it, as an object that does both."""
     if tf.executing_eagerly():
         return ScaleReading(state(), state)
     # The copy has no other owner: a user's `LossScale` may keep the tensor that it returns.
     tensor = tf.identity(state())
-    graph_tensor: Any = type(tensor)
+    graph_tensor: Class = type(tensor)
     tensor.__class__ = _callable_class(graph_tensor)
     tensor._tfls_state = state
     return tensor
 
 
 @functools.lru_cache(maxsize=None)
-def _callable_class(cls: Class) -> Any:
+def _callable_class(cls: Class) -> Class:
     """Returns a subclass of a class of graph tensors, which returns the current scale if called."""
     body = {"__call__": _current_scale, "__doc__": cls.__doc__, "__module__": cls.__module__}
     return type(cls)(cls.__name__, (cls,), body)
 
 
 @do_not_convert
-def _current_scale(tensor: Tensor) -> Any:
+def _current_scale(tensor: Tensor) -> Tensor:
     """Returns the current loss scale: a float32 tensor of shape `[]`."""
     return tensor if called_for_a_value() else tensor._tfls_state()
 
@@ -63,7 +72,7 @@ class _OfTensor:
         return self if instance is None else getattr(instance._tfls_tensor(), self._name)
 
 
-def _method_of_tensor(name: str) -> Any:
+def _method_of_tensor(name: str) -> Method:
     """Returns a special method that calls the tensor's method of this name."""
 
     def method(self: Any, *args: object, **kwargs: object) -> Any:
@@ -77,7 +86,7 @@ def _method_of_tensor(name: str) -> Any:
 class _ReadsAsTensor(AbstractTensor):
     """The operators and conversions of a tensor, which `_tfls_tensor` returns."""
 
-    _tfls_tensor: Callable[[], Any]
+    _tfls_tensor: ReadScale
 
     # The operators of NumPy arrays give way to the ones here.
     __array_priority__ = 100
@@ -86,7 +95,7 @@ class _ReadsAsTensor(AbstractTensor):
     numpy = _OfTensor("numpy")
     shape = _OfTensor("shape")
 
-    def __array__(self, dtype: Optional[DType] = None, copy: Optional[bool] = None) -> Any:
+    def __array__(self, dtype: Optional[DType] = None, copy: Optional[bool] = None) -> Array:
         return np.array(self._tfls_tensor().numpy(), dtype)
 
     def __complex__(self) -> complex:
@@ -117,7 +126,7 @@ class ScaleReading(_ReadsAsTensor):
     tf.Tensor)` is False: TensorFlow's own code passes objects of that class to C.
     """
 
-    def __init__(self, tensor: Tensor, state: Callable[[], Any]) -> None:
+    def __init__(self, tensor: Tensor, state: ReadScale) -> None:
         self._tensor = tensor
         self._state = state
 
@@ -126,7 +135,7 @@ class ScaleReading(_ReadsAsTensor):
         """Returns the current loss scale: a float32 tensor of shape `[]`."""
         return self._tensor if called_for_a_value() else self._state()
 
-    def _tfls_tensor(self) -> Any:
+    def _tfls_tensor(self) -> Tensor:
         return self._tensor
 
     def __getattr__(self, name: str) -> Any:
@@ -134,7 +143,7 @@ class ScaleReading(_ReadsAsTensor):
             raise AttributeError(name)  # while Python makes an instance without `__init__`
         return getattr(self._tensor, name)
 
-    def __dir__(self) -> Any:
+    def __dir__(self) -> List[str]:
         return dir(self._tensor)
 
     # Copies belong to no optimizer. Nor do copies of a `LossScale`.
@@ -142,14 +151,14 @@ class ScaleReading(_ReadsAsTensor):
     def __copy__(self) -> "ScaleReading":
         return ScaleReading(self._tensor, self._state)
 
-    def __deepcopy__(self, memo: Any) -> "ScaleReading":
+    def __deepcopy__(self, memo: Dict[int, object]) -> "ScaleReading":
         return _copied(copy.deepcopy(self._tensor, memo), copy.deepcopy(self(), memo))
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return _copied, (self._tensor, self())
 
 
-def _copied(tensor: Tensor, current: Any) -> ScaleReading:
+def _copied(tensor: Tensor, current: Tensor) -> ScaleReading:
     return ScaleReading(tensor, lambda: current)
 
 
@@ -164,7 +173,9 @@ for _name in _SPECIAL:
         setattr(ScaleReading, _name, _method_of_tensor(_name))
 
 
-def _to_tensor(value: Any, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
+def _to_tensor(
+    value: Any, dtype: Optional[DType] = None, name: Optional[str] = None, as_ref: bool = False
+) -> Tensor:
     tensor = tf.convert_to_tensor(value._tfls_tensor(), dtype=dtype, name=name)
     # In functions, TensorFlow up to 2.12 ignores `dtype` if it converts an eager tensor. It tries a
     # preferred one first, and none after a ValueError.
@@ -177,7 +188,7 @@ tf.register_tensor_conversion_function(_ReadsAsTensor, _to_tensor)
 pack_into_lists(_ReadsAsTensor)
 
 
-def read_as_tensor(loss_scale: Any) -> Any:
+def read_as_tensor(loss_scale: LossScaleObject) -> LossScaleObject:
     """Returns `loss_scale` itself, which from now on also converts to a tensor."""
     if not isinstance(loss_scale, _LossScaleReadsAsTensor):
         change_class(loss_scale, _LossScaleReadsAsTensor, overrides=False)
@@ -193,7 +204,7 @@ class _LossScaleReadsAsTensor(_ReadsAsTensor):
     __call__: Any  # of the class of the loss scale, an earlier base
     __iter__ = None  # otherwise Python would iterate with `__getitem__`
 
-    def _tfls_tensor(self) -> Any:
+    def _tfls_tensor(self) -> Tensor:
         return self()
 
     def __format__(self, spec: str) -> str:
@@ -214,17 +225,17 @@ class _LossScaleReadsAsTensor(_ReadsAsTensor):
             return getattr(self(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _as_graph_element(self) -> Any:
+    def _as_graph_element(self) -> Tensor:
         # `Session.run` calls it. The graph may be finalized, where no operation can be added.
         variable = vars(self).get("_current_loss_scale")
         element = None if variable is None else variable._as_graph_element()
         return self() if element is None else element
 
 
-def _is_no_number(other: Any) -> bool:
+def _is_no_number(other: object) -> bool:
     # Loss scales are compared by identity, and with None and strings, by programs for 2.3.
     return other is None or isinstance(other, (str, LossScale))
 
 
-def _made_again(cls: Class) -> Any:
+def _made_again(cls: Class) -> object:
     return read_as_tensor(cls.__new__(cls))

@@ -44,7 +44,7 @@ from tf_lossscale._keras.origins import (
     depend_on_variable,
 )
 from tf_lossscale._keras.traced_calls import TracedCall, TracedCalls
-from tf_lossscale._types import Class, Function, Gradients, Graph, Loss, Tensor, Variables
+from tf_lossscale._types import Class, Function, Gradients, Graph, Loss, Method, Tensor, Variables
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import function_traced_to, graphs_around, is_branch
 from tf_lossscale._versions.replicas import replica_id
@@ -107,7 +107,7 @@ class _Step:
         self.ended: Optional[_EndedStep] = None  # the last one, until something is called again
         # How many steps each function has ended, and the one that has called something last: by
         # identity, None outside of functions.
-        self.ended_in: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
+        self.ended_in: MutableMapping[Graph, int] = weakref.WeakKeyDictionary()
         self.called_in: Optional[int] = None
 
     def note(self, call: Call) -> None:
@@ -164,7 +164,7 @@ class StepCalls:
         # Whether a step called `apply` with gradients of a loss that was scaled elsewhere; and the
         # functions and threads in which `apply_gradients` divided such gradients.
         self._applied_apart = False
-        self._divided_apart: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._divided_apart: weakref.WeakSet[Graph] = weakref.WeakSet()
         # The steps of functions that divide again if the function is traced again.
         self._divides_again: Set[Any] = set()
         self._traced = TracedCalls()
@@ -658,9 +658,7 @@ def _is_our(owner: Optional[type]) -> bool:
     return owner is None or owner.__module__.startswith("tf_lossscale.")
 
 
-def _noting(
-    name: str, method: Callable[..., Any], call: Call, inherited: Optional[Any]
-) -> Callable[..., Any]:
+def _noting(name: str, method: Method, call: Call, inherited: Optional[Class]) -> Method:
     """Returns `method`, which also notes the call.
 
     AutoGraph may convert the result: otherwise, it would no longer convert the method.

@@ -31,8 +31,10 @@ from tf_lossscale._types import (
     Gradients,
     GradsAndVars,
     KerasOptimizer,
+    LearningRate,
     Loss,
     LossScaleObject,
+    Method,
     Nest,
     Operation,
     Optimizer,
@@ -73,7 +75,7 @@ class Forward:
 class ForwardedMethod(Forward):
     """Descriptor of a method of the inner optimizer, which can also be called on the class."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(self, name: str, function: Method) -> None:
         super().__init__(name)
         functools.update_wrapper(self, function, updated=())  # `ABC` marks methods in `__dict__`
 
@@ -229,19 +231,19 @@ class LossScaleWrapper:
         return self._state.counter
 
     @property
-    def learning_rate(self) -> Any:
+    def learning_rate(self) -> LearningRate:
         """The learning rate of the inner optimizer."""
         return self._optimizer.learning_rate
 
     @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
+    def learning_rate(self, value: LearningRate) -> None:
         self._set_learning_rate(value)
 
-    def _set_learning_rate(self, value: Any) -> None:
+    def _set_learning_rate(self, value: LearningRate) -> None:
         self._optimizer.learning_rate = value
 
     @property
-    def lr(self) -> Any:
+    def lr(self) -> LearningRate:
         """The learning rate of the inner optimizer."""
         # A subclass may override the property, which `OptimizerV2` does not read for this one.
         if self._family.kind is not KerasKind.LEGACY:
@@ -250,7 +252,7 @@ class LossScaleWrapper:
         return optimizer.lr
 
     @lr.setter
-    def lr(self, value: Any) -> None:
+    def lr(self, value: LearningRate) -> None:
         self.learning_rate = value
 
     @do_not_convert

@@ -12,7 +12,7 @@ from tf_lossscale._core.steps import watcher_of
 from tf_lossscale._monitoring.explanation import Explanation
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of, scales_losses
 from tf_lossscale._records import advice
-from tf_lossscale._types import Class, KerasCallback, Model, Optimizer, Session
+from tf_lossscale._types import Class, KerasCallback, Model, Optimizer, Session, Variable
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import computes_in_mixed_float16, keras_family
 
@@ -271,7 +271,7 @@ class _Callback(_Regular):
 class MonitorHook(_Regular, tf1.train.SessionRunHook):
     """Reads the counts in a call of `run` of its own."""
 
-    _global_step: Any = None
+    _global_step: Optional[Variable] = None
 
     def begin(self) -> None:
         """Looks up the global step, before the graph is finalized."""

@@ -315,7 +315,7 @@ class Losses:
     def __init__(self) -> None:
         # By graph, or this object in eager mode; then by thread, of which each replica has one. Its
         # number would be a tensor, and so one more operation in the graph.
-        self._noted: MutableMapping[Any, Dict[Any, List[Any]]] = weakref.WeakKeyDictionary()
+        self._noted: MutableMapping[Any, Dict[Any, List[Loss]]] = weakref.WeakKeyDictionary()
 
     def note(self, optimizer: Optimizer, loss: Loss) -> None:
         """Remembers the loss of the next step that is made, or built in the same graph."""

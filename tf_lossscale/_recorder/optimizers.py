@@ -32,7 +32,7 @@ from tf_lossscale._recorder.measuring import Measured, Row, width
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
-from tf_lossscale._types import Array, Graph, Optimizer, Tensor, Variable
+from tf_lossscale._types import Array, Class, Graph, Optimizer, Tensor, Variable
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.settings import settings_of, slots_of
@@ -110,7 +110,7 @@ def _of_manager(manager: Any) -> LossScale:
     return LossScale(rule, (manager.get_loss_scale(), good, bad), tests_gradients=True)
 
 
-def _of_v1(loss_scale: Any) -> LossScale:
+def _of_v1(loss_scale: Class) -> LossScale:
     name = _name_of_class(loss_scale)
     if name == "DynamicLossScale":
         rule = _dynamic(loss_scale, loss_scale.increment_period)
@@ -128,13 +128,13 @@ def _of_keras_2(optimizer: Optimizer) -> LossScale:
     return LossScale(rule, (scale, counter, None), True)
 
 
-def _dynamic(loss_scale: Any, growth_steps: float) -> ScaleParameters:
+def _dynamic(loss_scale: Class, growth_steps: float) -> ScaleParameters:
     factor, minimum = float(loss_scale.multiplier), minimum_of(loss_scale)
     numbers = int(growth_steps), factor, 1, 1 / factor
     return ScaleParameters("dynamic", None, *numbers, minimum_scale=minimum)
 
 
-def _name_of_class(loss_scale: Any) -> Optional[str]:
+def _name_of_class(loss_scale: Class) -> Optional[str]:
     """Returns None for a user's own class, which may update the scale in another way."""
     package = type(loss_scale).__module__.split(".")[0]
     is_known = package in ("tensorflow", "tensorflow_core", "tf_lossscale")

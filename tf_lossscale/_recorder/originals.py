@@ -29,6 +29,7 @@ from tf_lossscale._types import (
     Gradient,
     Gradients,
     Loss,
+    Method,
     Operation,
     Optimizer,
     Strategy,
@@ -51,7 +52,7 @@ class Originals:
 
     def __init__(self, recorder: recorder.Recorder) -> None:
         self._recorder = recorder
-        self._replaced: List[Tuple[type, str, Any, Any]] = []
+        self._replaced: List[Tuple[type, str, Method, Method]] = []
         self._kinds: Dict[type, Recorded] = {}
         self._calls = threading.local()
         # Of each step that is being made: `id` of its inner optimizer, its thread, and the step.
@@ -74,9 +75,7 @@ class Originals:
             _exchange(cls, name, ours, original)
         self._replaced.clear()
 
-    def _replace(
-        self, cls: type, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
-    ) -> bool:
+    def _replace(self, cls: type, name: str, wrap: Callable[[Method], Method]) -> bool:
         """Replaces a method where `cls` inherits it from; returns whether it is replaced."""
         owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
         method = vars(owner).get(name)
@@ -109,7 +108,7 @@ class Originals:
             if is_outermost:
                 inside.discard(key)
 
-    def _with_loss(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_loss(self, original: Method) -> Method:
         def scale(optimizer: Optimizer, *args: object, **kwargs: object) -> Loss:
             with self._outermost(optimizer, "loss") as is_outermost:
                 if not (is_outermost and self._kind(optimizer) and (args or "loss" in kwargs)):
@@ -123,7 +122,7 @@ class Originals:
 
         return scale
 
-    def _with_unscaled(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_unscaled(self, original: Method) -> Method:
         def unscale(optimizer: Optimizer, *args: object, **kwargs: object) -> Gradients:
             with self._outermost(optimizer, "unscale") as is_outermost:
                 gradients = original(optimizer, *args, **kwargs)
@@ -133,7 +132,7 @@ class Originals:
 
         return unscale
 
-    def _with_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_step(self, original: Method) -> Method:
         def step(optimizer: Optimizer, *args: object, **kwargs: object) -> Optional[Operation]:
             with self._outermost(optimizer, "step") as is_outermost:
                 kind = self._kind(optimizer)
@@ -195,7 +194,7 @@ class Originals:
             "with the step in that function",
         )
 
-    def _with_applying(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_applying(self, original: Method) -> Method:
         def apply(inner: Optimizer, *args: object, **kwargs: object) -> Optional[Operation]:
             steps = [(thread, step) for key, thread, step in self._applying if key == id(inner)]
             mine = [step for thread, step in steps if thread is threading.current_thread()]
@@ -209,7 +208,7 @@ class Originals:
         return apply
 
 
-def _exchange(cls: type, name: str, old: Callable[..., Any], new: Callable[..., Any]) -> None:
+def _exchange(cls: type, name: str, old: Method, new: Method) -> None:
     """Replaces a method in a class, and in subclasses with a copy, as some of our classes are."""
     if vars(cls).get(name) is old:
         setattr(cls, name, new)
@@ -221,7 +220,7 @@ def _exchange(cls: type, name: str, old: Callable[..., Any], new: Callable[..., 
 class _MarkedEagerStep(recorder.EagerStep):
     _applied = False
 
-    def mark(self, result: Any) -> None:
+    def mark(self, result: Optional[Operation]) -> None:
         self._applied = True
 
     def finished(self, operation: Optional[Operation], applied: Tensor) -> None:
@@ -236,7 +235,7 @@ class _MarkedStepInGraph(WatchedStep):
         self._number = self._ring.begin(numbers)
         self.before = [self._number]
 
-    def mark(self, result: Any) -> None:
+    def mark(self, result: Optional[Operation]) -> None:
         """Notes that the inner optimizer applies the step, when `result` is run."""
         with unnoticed(recorder.SCOPE):
             marked = self._ring.mark_applied(self._number)
@@ -266,7 +265,7 @@ class _Arguments:
     def __init__(
         self,
         kind: Recorded,
-        method: Callable[..., Any],
+        method: Method,
         optimizer: Optimizer,
         args: Sequence[Any],
         kwargs: Dict[str, Any],

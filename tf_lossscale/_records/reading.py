@@ -213,7 +213,7 @@ def _header(path: str, line: str) -> RunHeader:
         raise RecordError(f"{path}, line 1: {_reason(error)}.") from None
 
 
-def _add_optimizer(places: Dict[Any, Any], values: Json, described: int) -> None:
+def _add_optimizer(places: Dict[object, OptimizerRecord], values: Json, described: int) -> None:
     key = values["optimizer"]
     if key in places:
         raise ValueError(f"optimizer {key!r} is described twice")
@@ -232,7 +232,7 @@ def _add_optimizer(places: Dict[Any, Any], values: Json, described: int) -> None
     )
 
 
-def _of_each_variable(values: Json, key: str, read: Callable[[Any], Any]) -> Optional[List[Any]]:
+def _of_each_variable(values: Json, key: str, read: Callable[[Json], Any]) -> Optional[List[Any]]:
     if values.get(key) is None:
         return None
     if len(values[key]) != len(values["variables"]):

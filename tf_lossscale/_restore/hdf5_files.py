@@ -16,7 +16,7 @@ from tf_lossscale._restore.stored import (
     add_node,
     left_to_keras,
 )
-from tf_lossscale._types import Config, HDF5Dataset, HDF5Group
+from tf_lossscale._types import Array, Config, HDF5Dataset, HDF5Group
 
 _TOP_LEVEL = "top_level_model_weights"
 _ITERATIONS = ("iter", "iteration")
@@ -177,7 +177,7 @@ class Reader:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def __call__(self, tensors: List[Tensor]) -> List[Any]:
+    def __call__(self, tensors: List[Tensor]) -> List[Array]:
         try:
             with import_hdf5().File(self._path, "r") as file:
                 return [np.asarray(file[tensor.key][()]) for tensor in tensors]

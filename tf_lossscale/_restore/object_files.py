@@ -1,6 +1,6 @@
 """Reads the object graphs of TensorFlow checkpoints, and the tensors of their objects."""
 
-from typing import Any, List, Optional
+from typing import List, Optional
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from tf_lossscale._checkpoint.locate import CheckpointError
 from tf_lossscale._checkpoint.tensorflow_files import Checkpoint
 from tf_lossscale._restore import saver_files
 from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor
+from tf_lossscale._types import Array, ObjectGraph
 from tf_lossscale._versions.base import tf
 
 # What belongs to variables, and the configurations in files of TensorFlow 2.0 to 2.3.
@@ -49,7 +50,7 @@ def _nodes(checkpoint: Checkpoint) -> List[Node]:
     return nodes
 
 
-def _graph(checkpoint: Checkpoint) -> Any:
+def _graph(checkpoint: Checkpoint) -> ObjectGraph:
     try:
         return checkpoint.object_graph()
     except (CheckpointError, tf.errors.OpError, ValueError, AttributeError) as error:
@@ -82,10 +83,10 @@ class Reader:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
-    def __call__(self, tensors: List[Tensor]) -> List[Any]:
+    def __call__(self, tensors: List[Tensor]) -> List[Array]:
         return [self._read(tensor) for tensor in tensors]
 
-    def _read(self, tensor: Tensor) -> Any:
+    def _read(self, tensor: Tensor) -> Array:
         try:
             return np.asarray(self._checkpoint.read(tensor.key))
         except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:

@@ -1,6 +1,6 @@
 """The state of an optimizer in a file: iterations, hyperparameters, slots and the loss scale."""
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Union
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Union
 
 from tf_lossscale._keras.keras2_checkpoints import Layout, layout_of
 from tf_lossscale._restore.stored import Stored, Tensor
@@ -118,7 +118,7 @@ def _classes(slots: List[StoredSlot]) -> Set[str]:
     return {word.rstrip("_0123456789").replace("_", "") for word in words}
 
 
-def _tensors(stored: Stored, number: int, wanted: Any) -> Dict[str, Tensor]:
+def _tensors(stored: Stored, number: int, wanted: Callable[[str], bool]) -> Dict[str, Tensor]:
     children = stored.nodes[number].children.items()
     found = ((name, stored.nodes[child].tensor) for name, child in children if wanted(name))
     return {name: tensor for name, tensor in found if tensor is not None}

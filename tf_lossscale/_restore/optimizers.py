@@ -5,7 +5,7 @@ from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional, 
 
 from tf_lossscale._restore.program import is_variable
 from tf_lossscale._restore.stored import RestoreError
-from tf_lossscale._types import Optimizer, SavedObject, Variable, Variables
+from tf_lossscale._types import Array, Optimizer, SavedObject, Variable, Variables
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasKind, keras_family
 
@@ -77,8 +77,8 @@ class Assignment(NamedTuple):
     """Where a hyperparameter of the program is kept."""
 
     variable: Optional[Variable]  # None for a Python number
-    read: Callable[[], Any]
-    assign: Callable[[Any], Any]
+    read: Callable[[], Array]
+    assign: Callable[[Array], object]
 
 
 class ProgramOptimizer:
@@ -303,5 +303,5 @@ def children_of(value: SavedObject) -> Dict[str, SavedObject]:
     return dict(value._trackable_children())
 
 
-def _number(value: object) -> Any:
+def _number(value: object) -> Array:
     return value.numpy() if hasattr(value, "numpy") else value

@@ -1,7 +1,7 @@
 """What a restore will do: nothing is assigned before all of it is known."""
 
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from tf_lossscale._restore.program import dtype_of, name_of, shape_of
 from tf_lossscale._restore.report import Entry, Report
@@ -20,9 +20,9 @@ class Planned(NamedTuple):
     path: str
     variable: Optional[Variable]
     name: str
-    assign: Callable[[Any], Any]
-    read: Callable[[], Any]  # the value before, for an error while assigning
-    value: Optional[Any] = None  # None if `source` has the value
+    assign: Callable[[Array], object]
+    read: Callable[[], Array]  # the value before, for an error while assigning
+    value: Optional[Array] = None  # None if `source` has the value
 
 
 class Plan:
@@ -66,7 +66,7 @@ class Plan:
         self.used.add(tensor.key)
 
 
-def _reader(variable: Variable) -> Callable[[], Any]:
+def _reader(variable: Variable) -> Callable[[], Array]:
     return lambda: variable.numpy()
 
 
@@ -167,7 +167,7 @@ def read_values(plan: Plan) -> Dict[str, Array]:
 
 def assign(plan: Plan, values: JsonObject) -> None:
     """Assigns all values; if one cannot be assigned, those before it get their old values back."""
-    done: List[Tuple[Planned, Any]] = []
+    done: List[Tuple[Planned, Array]] = []
     try:
         for planned in plan.planned:
             done.append((planned, planned.read()))

@@ -34,7 +34,7 @@ from tf_lossscale._restore.program import (
 )
 from tf_lossscale._restore.report import Entry, Report
 from tf_lossscale._restore.stored import RestoreError, Stored, left_to_keras
-from tf_lossscale._types import Model, Optimizer, Variable
+from tf_lossscale._types import Array, Checkpoint, Model, Optimizer, Variable
 from tf_lossscale._versions.base import tf
 
 _CHECKPOINTS = (tf.train.Checkpoint, tf.compat.v1.train.Checkpoint)
@@ -105,7 +105,9 @@ def _existing(path: "Union[str, os.PathLike[str], None]") -> str:
     return os.fspath(path)
 
 
-def _parts_of(stored: Stored, checkpoint: Any) -> Tuple[Dict[str, Any], Optional[Dict[str, Any]]]:
+def _parts_of(
+    stored: Stored, checkpoint: Checkpoint
+) -> Tuple[Dict[str, Any], Optional[Dict[str, Any]]]:
     """Returns the models and variables of a `tf.train.Checkpoint`, and its optimizers, by name.
 
     The counter of its saves is one of the variables, so that the next save is a new file.
@@ -134,7 +136,7 @@ def _rehearse(
     matches: List[Match],
     optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
     partial: bool,
-) -> Dict[str, Any]:
+) -> Dict[str, Array]:
     """Reads all values, after a plan with copies of the optimizers that are not built yet.
 
     Only a built optimizer shows its slots, and a restore that is refused must not build it.

@@ -19,9 +19,9 @@ from tf_lossscale._restore.plan import Plan, Planned, differs
 from tf_lossscale._restore.program import is_variable, name_of, shape_of, weights_of
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.stored import Node, RestoreError, Slot, Stored, Tensor, add_node
-from tf_lossscale._types import CheckpointReader, Model, Variable
+from tf_lossscale._types import Array, CheckpointReader, Model, Variable
 
-Names = Mapping[str, Union[str, Any]]
+Names = Mapping[str, Union[str, Variable]]
 """Variables of the program, or their paths in the model, by their names in the file."""
 
 _SLOTS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
@@ -47,7 +47,7 @@ class SaverFile(Stored):
 
     def __init__(self, prefix: str, nodes: List[Node], read: Any) -> None:
         super().__init__(prefix, "file of tf.train.Saver", nodes, read)
-        self.variables: Dict[int, Union[str, Any]] = {}
+        self.variables: Dict[int, Union[str, Variable]] = {}
         self.powers: List[Tensor] = []
         self.global_step: Optional[Tensor] = None
         self.momentum = ""
@@ -201,7 +201,7 @@ def match(stored: SaverFile, model: Model) -> Tuple[List[Variable], List[Match]]
     return models or [list(found.variables.values())], [found]
 
 
-def _by_path(stored: SaverFile, path: str, known: List[Any]) -> Any:
+def _by_path(stored: SaverFile, path: str, known: List[Variable]) -> Optional[Variable]:
     fitting = [variable for variable in known if name_of(variable) == path]
     if len(fitting) == 1:
         return fitting[0]
@@ -293,6 +293,6 @@ def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Optional[i
     )
 
 
-def _is_same(power: Any, wanted: Any) -> bool:
+def _is_same(power: Array, wanted: Array) -> bool:
     is_small = power < _SMALLEST_NORMAL and wanted < _SMALLEST_NORMAL
     return bool(is_small or power == wanted)

@@ -4,9 +4,9 @@
 that belong to its tensors.
 """
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from tf_lossscale._types import Config
+from tf_lossscale._types import Array, Config
 
 Shape = Tuple[int, ...]
 
@@ -53,7 +53,7 @@ class Stored:
     """The contents of a file; node 0 is the root."""
 
     def __init__(
-        self, path: str, format: str, nodes: List[Node], read: Callable[[List[Tensor]], List[Any]]
+        self, path: str, format: str, nodes: List[Node], read: Callable[[List[Tensor]], List[Array]]
     ) -> None:
         self.path = path
         self.format = format

@@ -5,6 +5,7 @@ import functools
 import importlib
 from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
 
+from tf_lossscale._types import Method
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -66,7 +67,7 @@ do_not_convert: Callable[[_Function], _Function] = tf.autograph.experimental.do_
 
 
 @contextlib.contextmanager
-def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any]) -> Iterator[None]:
+def overridden(owners: Sequence[object], method: str, function: Method) -> Iterator[None]:
     """Replaces a method of each owner by a function that also gets the method, within the block.
 
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is

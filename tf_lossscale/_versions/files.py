@@ -156,7 +156,7 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
         yield known, module + "." + name.lower()
 
 
-def share_registration(keras: ModuleType, registered: Any, cls: Class) -> None:
+def share_registration(keras: ModuleType, registered: Class, cls: Class) -> None:
     """Makes `cls` serialize under the registered name of a user's class, if it has one.
 
     The instances of the user's class are really of the class `cls`.

@@ -45,7 +45,7 @@ from typing import (
     Tuple,
 )
 
-from tf_lossscale._types import Class, Graph, Model, Optimizer
+from tf_lossscale._types import Class, Graph, Method, Model, Optimizer
 from tf_lossscale._versions.originals import TENSORFLOW_ROOTS, attribute_dicts, replaced
 
 
@@ -105,7 +105,7 @@ class CompileHook:
         if vars(self._cls).get(self._name) is self._replacement:
             setattr(self._cls, self._name, self._original)
 
-    def get_optimizer(self, identifier: Any) -> Optimizer:
+    def get_optimizer(self, identifier: object) -> Optimizer:
         """Returns what Keras makes of an optimizer, its name or its configuration."""
         return vars(self._module)["optimizers"].get(identifier)
 
@@ -114,7 +114,7 @@ class CompileHook:
         return self._choose(model, INSTALLED in self.reasons) if self.reasons else None
 
 
-def _eager_keras_2(hook: CompileHook, original: Callable[..., Any]) -> Any:
+def _eager_keras_2(hook: CompileHook, original: Method) -> Method:
     """`compile` of TensorFlow 2.2 and later calls it with an optimizer, or a structure of them."""
 
     @functools.wraps(original)
@@ -136,7 +136,7 @@ def _eager_keras_2(hook: CompileHook, original: Callable[..., Any]) -> Any:
     return _get_optimizer
 
 
-def _graph_keras_2(hook: CompileHook, original: Callable[..., Any]) -> Any:
+def _graph_keras_2(hook: CompileHook, original: Method) -> Method:
     """`compile` calls it in TensorFlow 1.15, and in the v1 mode of later versions of Keras 2."""
 
     @functools.wraps(original)
@@ -175,7 +175,7 @@ def _unscaled_optimizers(
     return [hook.get_optimizer(optimizer) for optimizer in given]
 
 
-def _keras_3(hook: CompileHook, original: Callable[..., Any]) -> Any:
+def _keras_3(hook: CompileHook, original: Method) -> Method:
     """Keras 3 has no method between `compile` and the class that it wraps in."""
     signature = inspect.signature(original)
 
@@ -271,7 +271,7 @@ def unhook_compile(reason: Optional[str] = None) -> None:
             _served.clear()
 
 
-def serve(mark: Any, package: str, choose: Choose) -> None:
+def serve(mark: object, package: str, choose: Choose) -> None:
     """Hooks `compile` of a Keras package for as long as `mark` exists, which policies hold.
 
     It can be called again, because `uninstall()` may have ended the hook.
@@ -296,7 +296,7 @@ def _ended(reference: Any) -> None:
             unhook_compile(POLICY)
 
 
-def _compilers_of(package: str) -> Iterator[Any]:
+def _compilers_of(package: str) -> Iterator[Class]:
     """Imports the modules of a Keras package that define `compile`.
 
     Keras itself imports one of them only when the first model of the v1 mode is made.
@@ -313,7 +313,7 @@ _seed_property: List[Tuple[Any, Any, Any]] = []
 """While there are such graphs: the class of graphs, its own property, and our property."""
 
 
-def exclude_from_seeds(cls: Class, graph: Graph, count: Callable[[Any], int]) -> None:
+def exclude_from_seeds(cls: Class, graph: Graph, count: Callable[[Graph], int]) -> None:
     """Lets random operations of a graph take their seeds from `count(graph)`.
 
     TensorFlow takes them from the private property `Graph._last_id`, and uses it for nothing else.
@@ -350,7 +350,7 @@ class Attributes:
     """The attributes of API modules that one installation has changed."""
 
     def __init__(self) -> None:
-        self._bound: List[Tuple[str, Any]] = []  # name and value of each attribute that was set
+        self._bound: List[Tuple[str, object]] = []  # name and value of each attribute that was set
         self._earlier: List[Tuple[Any, str, Any]] = []  # owner, name and value before the change
         self._earlier_names: Dict[int, Set[str]] = {}  # by the `id` of a dictionary of attributes
 
@@ -364,12 +364,12 @@ class Attributes:
             earlier_names = {name for name in names if name in attributes}
             self._earlier_names.setdefault(id(attributes), earlier_names)
 
-    def bind(self, owner: Any, name: str, value: Any) -> None:
+    def bind(self, owner: Any, name: str, value: object) -> None:
         self.remember(owner, name)
         self._bound.append((name, value))
         setattr(owner, name, value)
 
-    def bind_lazily(self, module: ModuleType, load: Mapping[str, Callable[[], Any]]) -> None:
+    def bind_lazily(self, module: ModuleType, load: Mapping[str, Callable[[], object]]) -> None:
         """Binds names to what these functions return, which are called when a name is read.
 
         Our classes import Keras, and a module may be a part of a Keras that is being imported.
@@ -379,7 +379,7 @@ class Attributes:
             _forget(module, name)
         earlier, listed = vars(module).get("__getattr__"), vars(module).get("__dir__")
 
-        def module_getattr(name: str) -> Any:
+        def module_getattr(name: str) -> object:
             if name in load:
                 value = load[name]()
                 self._bound.append((name, value))  # a wrapper of the module caches it
@@ -403,7 +403,7 @@ class Attributes:
         """Returns the owner and name of each attribute, and whether the owner lacked it before."""
         return [(owner, name, earlier is _MISSING) for owner, name, earlier in self._earlier]
 
-    def undo(self, modules: Iterable[Any]) -> None:
+    def undo(self, modules: Iterable[ModuleType]) -> None:
         """Restores all of them. `modules` may have cached copies of our symbols."""
         for owner, name, earlier in reversed(self._earlier):
             if earlier is _MISSING:

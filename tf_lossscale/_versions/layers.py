@@ -10,11 +10,11 @@ import functools
 import threading
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._types import Class, Layer, Model, Tensor, Variable
+from tf_lossscale._types import Class, Layer, Method, Model, Nest, Tensor, Variable
 from tf_lossscale._versions.base import first_module, tf
 from tf_lossscale._versions.keras import layers_of
 
-Called = Callable[[Sequence[Any], Any, Any], None]
+Called = Callable[[Sequence[Layer], Nest, Nest], None]
 """Is called with the layers around a call, from the outermost one to the called one; with all of
 its arguments; and with what it returned."""
 
@@ -65,13 +65,13 @@ class _Watch(NamedTuple):
     is_of_layers: bool  # whether the method belongs to layers, not to all operations
 
 
-def _watched(original: Any, watch: _Watch) -> Any:
+def _watched(original: Method, watch: _Watch) -> Method:
     """Returns Keras's method, which also tells `watch` what each layer was given and returned."""
 
     # `wraps` also gives it the module of Keras, by which AutoGraph leaves it alone.
     @functools.wraps(original)
     def __call__(layer: Layer, *args: object, **kwargs: object) -> Any:
-        outer: Tuple[Any, ...] = getattr(watch.around, "layers", ())
+        outer: Tuple[Layer, ...] = getattr(watch.around, "layers", ())
         is_within = bool(outer) or watch.root is None or layer is watch.root
         # A layer of Keras 3 calls the method of operations within its own.
         is_same = bool(outer) and outer[-1] is layer and not watch.is_of_layers

@@ -34,7 +34,7 @@ API_ROOTS: Tuple[Tuple[str, str], ...] = (
 """The top module of each API tree, in all versions, and the namespace that it is."""
 
 
-def attribute_dicts(module: ModuleType) -> List[Dict[str, Any]]:
+def attribute_dicts(module: ModuleType) -> List[Dict[str, object]]:
     """Returns the dictionaries that contain the attributes of an API module.
 
     TensorFlow 1.15 to 2.8 put some API modules behind a wrapper, which caches attributes. Deleting

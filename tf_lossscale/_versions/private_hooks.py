@@ -10,9 +10,9 @@ Methods of `Trackable` are left out. TensorFlow calls them on our objects, too.
 """
 
 import inspect
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from tf_lossscale._types import Class
+from tf_lossscale._types import Class, Method
 from tf_lossscale._versions.base import has
 from tf_lossscale._versions.releases import Since
 
@@ -83,7 +83,7 @@ def hooks_of(*kinds: str) -> List[Hook]:
     return [hook for kind in kinds for hook in PRIVATE_HOOKS[kind]]
 
 
-def is_overridden(instance: Any, methods: Mapping[str, Any]) -> bool:
+def is_overridden(instance: object, methods: Mapping[str, Method]) -> bool:
     """Returns whether a subclass or the instance itself overrides one of `methods`.
 
     These are the methods of our class, by name, as it defines them. A program may also have
@@ -106,7 +106,7 @@ def last_arguments_of_step(is_legacy: bool) -> int:
     return 2 if passes_sums else 1
 
 
-def count_of_positions(method: Any, usual: int) -> int:
+def count_of_positions(method: Method, usual: int) -> int:
     """Returns how many arguments a method takes by position; `usual` if that cannot be known.
 
     With that many, an override that was written for another version can be called.

@@ -8,6 +8,8 @@ from tf_lossscale._types import (
     Function,
     GradsAndVars,
     Graph,
+    Method,
+    Operation,
     Optimizer,
     PerReplica,
     Strategy,
@@ -126,7 +128,9 @@ def has_own_sum(optimizer: Optimizer, base: Class) -> bool:
     )
 
 
-def _apply_without_sum(apply: Any, strategy: Strategy, *args: object, **kwargs: object) -> Any:
+def _apply_without_sum(
+    apply: Method, strategy: Strategy, *args: object, **kwargs: object
+) -> Optional[Operation]:
     extended = _Replaced(strategy.extended, batch_reduce_to=_take_as_sums)
     return apply(_Replaced(strategy, extended=extended), *args, **kwargs)
 

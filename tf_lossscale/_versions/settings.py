@@ -2,7 +2,7 @@
 
 import contextlib
 import numbers
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from tf_lossscale._types import Optimizer, Tensor, Variable, Variables
 from tf_lossscale._versions.base import tf, tf1
@@ -94,7 +94,7 @@ def _scheduled(optimizer: Optimizer, rate: Callable[..., Tensor]) -> Optional[Te
     return rate(tf.cast(_iterations(optimizer), tf.float32))
 
 
-def _iterations(optimizer: Optimizer) -> Any:
+def _iterations(optimizer: Optimizer) -> Variable:
     # Reading the property creates the variable; its place in a checkpoint would be another one. In
     # Keras 3.0 to 3.5 it is a plain attribute.
     attributes = vars(optimizer)
@@ -140,5 +140,5 @@ def slots_of(optimizer: Optimizer, variables: Variables) -> Optional[List[Variab
     return None
 
 
-def _sizes(variable: Variable) -> Any:
+def _sizes(variable: Variable) -> Tuple[Optional[int], ...]:
     return tuple(tf.TensorShape(variable.shape).as_list())

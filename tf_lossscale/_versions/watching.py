@@ -6,11 +6,21 @@ The monitor and the recorder use them in users' programs.
 import contextlib
 import functools
 import itertools
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from tf_lossscale._types import Function, Graph, Operation, Session, Tensor, Variable
+from tf_lossscale._types import (
+    Class,
+    DType,
+    Function,
+    Graph,
+    Method,
+    Operation,
+    Session,
+    Tensor,
+    Variable,
+)
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.interventions import exclude_from_seeds
@@ -26,7 +36,7 @@ class RawVariable:
     which would join collections, and be copied for each replica of a strategy.
     """
 
-    def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
+    def __init__(self, shape: Sequence[int], dtype: DType = tf.int64) -> None:
         name = f"tf_lossscale_variable_{next(_counter)}"
         self._shape = list(shape)
         self._dtype = dtype
@@ -194,7 +204,9 @@ def _around_calls(then: Callable[[], None], after: bool) -> Callable[[], None]:
     return _add_hooks([(cls, "__call__", hook) for cls in classes], after)
 
 
-def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
+def before_sessions(
+    run: Callable[[Session], None], close: Callable[[Session], None]
+) -> Callable[[], None]:
     """Calls functions with the Session before each run and its closing; returns what ends this.
 
     There is no public hook. Every run first calls a private method, which passes on new operations
@@ -211,13 +223,19 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     )
 
 
-def before_runs(then: Callable[[Any, Sequence[Any]], None]) -> Callable[[], None]:
+def before_runs(then: Callable[[Session, Sequence[Operation]], None]) -> Callable[[], None]:
     """Calls `then` with the Session and the operations that it is going to run, before it does.
 
     Returns what ends this. There is no public hook.
     """
 
-    def run(session: Session, _: Any, targets: Any, fetches: Any, *others: Any) -> None:
+    def run(
+        session: Session,
+        _: object,
+        targets: Iterable[Operation],
+        fetches: Iterable[Tensor],
+        *others: object,
+    ) -> None:
         then(session, [*targets, *(fetch.op for fetch in fetches)])
 
     def make(function: Function, session: Session, options: Any) -> None:
@@ -238,11 +256,13 @@ def before_runs(then: Callable[[Any, Sequence[Any]], None]) -> Callable[[], None
     )
 
 
-def _session_class() -> Any:
+def _session_class() -> Class:
     return first_module("tensorflow.python.client.session").BaseSession
 
 
-def around_variables(made: Callable[[Any], None], read: Callable[[], None]) -> Callable[[], None]:
+def around_variables(
+    made: Callable[[Variable], None], read: Callable[[], None]
+) -> Callable[[], None]:
     """Calls `made` with each variable that is made, and `read` before variables may be read.
 
     Outside of Sessions: when a tape begins, and when a function that is traced reads one. Returns
@@ -270,7 +290,7 @@ def around_variables(made: Callable[[Any], None], read: Callable[[], None]) -> C
     return undo
 
 
-def before_assignments(then: Callable[[Any], None]) -> Callable[[], None]:
+def before_assignments(then: Callable[[Variable], None]) -> Callable[[], None]:
     """Calls `then` with the handle of each variable that is assigned to in eager mode.
 
     Returns what ends this. An optimizer of TensorFlow changes its variables in another way, but
@@ -295,7 +315,7 @@ def _add_hooks(hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False) -> 
     are still the hooked ones.
     """
 
-    def hooked(original: Any, hook: _Hook) -> Any:
+    def hooked(original: Method, hook: _Hook) -> Method:
         @functools.wraps(original)
         def method(*args: object, **kwargs: object) -> Any:
             if not after:
