@@ -47,7 +47,7 @@ tf.train.Checkpoint(model=model, optimizer=model.optimizer).save("run/c")
 """
     + MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
     ("docs/checkpoints.md", 1): IN_A_FOLDER + SAVER,
-    ("docs/keras.md", 5): IN_A_FOLDER
+    ("docs/keras.md", 4): IN_A_FOLDER
     + """
 import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
@@ -91,12 +91,12 @@ assert history.history["skipped_steps"] == [8] and history.history["loss_scale"]
     ("docs/monitoring.md", 1): "assert (*monitor.counts(), monitor.first_bad, monitor.loss_scale)"
     " == (3, 2, 2, 'weight', 8192.0)",
     ("docs/monitoring.md", 3): "assert bad == ['x', 'y']",
-    ("docs/keras.md", 1): "assert int(optimizer.iterations) == 1",
-    ("docs/keras.md", 2): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
-    ("docs/keras.md", 3): "assert float(optimizer.loss_scale) == 2.0**15\n"
+    ("docs/keras.md", 0): "assert int(optimizer.iterations) == 1",
+    ("docs/keras.md", 1): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
+    ("docs/keras.md", 2): "assert float(optimizer.loss_scale) == 2.0**15\n"
     "tf.keras.mixed_precision.set_global_policy('float32')",
-    ("docs/keras.md", 4): "tf.keras.mixed_precision.set_global_policy('float32')",
-    ("docs/keras.md", 5): "assert float(optimizer.loss_scale) == 2.0**15\n"
+    ("docs/keras.md", 3): "tf.keras.mixed_precision.set_global_policy('float32')",
+    ("docs/keras.md", 4): "assert float(optimizer.loss_scale) == 2.0**15\n"
     "assert int(optimizer.dynamic_counter) == 1",
 }
 """What makes sure of its effect, or takes it back."""

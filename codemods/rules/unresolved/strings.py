@@ -7,7 +7,7 @@
 - `type(opt).__name__ == "LossScaleOptimizer"`, the name of a class (LS906). The final class is
   called `LossScaleOptimizerV3` from TensorFlow 2.11 to 2.15. The experimental one was called
   `LossScaleOptimizerV1` from 2.4 to 2.8. The classes of the shim have the names of the installed
-  ones. So the result of such a test depends on the version; that of `isinstance` does not.
+  ones. So the result of such a test depends on the version. The result of `isinstance` does not.
 - `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
   `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
   (LS912). Documentation, messages and help texts do not count, and neither does a path in a

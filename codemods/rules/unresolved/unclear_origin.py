@@ -207,7 +207,7 @@ RULE = Rule(
 
           opt = LossScaleOptimizer(opt, "dynamic")
 
-        # a module of two, of which one has other contents
+        # a module of two, one with other contents
         > manual
           import tensorflow as tf
 
