@@ -20,6 +20,13 @@ def averages(optimizer, gradients):
     return found
 
 
+def after_a_step(optimizer, gradient):
+    """A weight of 1 after one step."""
+    weight = tf.Variable(1.0)
+    optimizer.apply_gradients([(tf.constant(gradient), weight)])
+    return float(weight)
+
+
 def test_a_skipped_step_does_not_change_the_average_of_use_ema():
     """`docs/wrappers.md`; the option is one of the inner optimizer."""
 
@@ -47,3 +54,60 @@ def test_auto_mixed_precision_of_the_configuration_scales_nothing():
     wrapped = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(plain)
     tf1.mixed_precision.disable_mixed_precision_graph_rewrite()
     assert isinstance(wrapped, tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer)
+
+
+def test_auto_mixed_precision_of_a_session_skips_no_step():
+    """`docs/is-it-scaled.md`; a step that is not scaled is not tested, either."""
+    config = tf1.ConfigProto()
+    config.graph_options.rewrite_options.auto_mixed_precision = 1
+    finals = {}
+    for name, wrap in (("plain", lambda optimizer: optimizer), ("scaled", scaled_by_contrib)):
+        with tf.Graph().as_default(), tf1.Session(config=config) as session:
+            weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
+            optimizer = wrap(tf1.train.GradientDescentOptimizer(0.5))
+            step = optimizer.apply_gradients([(tf.constant(float("inf")), weight)])
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+            finals[name] = session.run(weight)
+    assert finals == {"plain": -float("inf"), "scaled": 1.0}
+
+
+def scaled_by_contrib(optimizer):
+    mixed_precision = tfls.contrib.mixed_precision
+    return mixed_precision.LossScaleOptimizer(optimizer, mixed_precision.FixedLossScaleManager(8.0))
+
+
+def test_apply_gradients_without_scaling():
+    """`docs/is-it-scaled.md`: only the class of Keras 3 divides what was never multiplied."""
+    theirs = tf.keras.mixed_precision.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(1.0), initial_scale=4.0
+    )
+    ours = tfls.keras.mixed_precision.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(1.0), initial_scale=4.0
+    )
+    assert (after_a_step(theirs, 0.5), after_a_step(ours, 0.5)) == (0.875, 0.5)
+
+
+def test_an_average_after_a_skipped_step_counts_the_same_weights_again():
+    """`docs/wrappers.md`, `tf.train.ExponentialMovingAverage`."""
+    weight = tf.Variable(1.0)
+    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(1.0))
+    average = tf.train.ExponentialMovingAverage(0.5)
+    found = []
+    for gradient in (1.0, float("inf")):
+        average.apply([weight])
+        optimizer.apply_gradients([(tf.constant(gradient), weight)])
+        average.apply([weight])
+        found.append(float(average.average(weight)))
+    assert float(weight) == 0.0
+    assert found == [0.5, 0.125]
+
+
+def test_keras_3_counts_accumulated_gradients_that_are_finite():
+    """`docs/accumulate.md`: what `gradient_accumulation_steps` does with an infinite one."""
+    weight = tf.Variable(1.0)
+    inner = tf.keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
+    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=4.0)
+    for gradient in (1.0, float("inf"), 0.5):
+        optimizer.apply_gradients([(tf.constant(gradient), weight)])
+    assert (float(weight), float(optimizer.loss_scale)) == (0.25, 2.0)
