@@ -1,7 +1,7 @@
 """Notes where a program restores what it saved before, with the line that reads files of Keras 2.
 
 Keras 3 (TensorFlow 2.16) stores the variables of models and optimizers under other names. There,
-`tf.train.Checkpoint` does not find those of a Keras model in a file of Keras 2; `load_weights` and
+`tf.train.Checkpoint` finds no variable of a Keras model in a file of Keras 2; `load_weights` and
 `load_model` read no checkpoint and no SavedModel of Keras 2. `tfls.checkpoints.restore` reads files
 of both, with the slots, the iterations and the loss scale.
 
