@@ -107,11 +107,19 @@ def _example_lines(example: Example) -> Iterator[str]:
         yield "".join(findings)
 
 
+_MARKS = re.compile(r"[*<>\[\]]|(?<![^\W_])_+|_+(?![^\W_])")
+"""What can be a mark of Markdown: underscores within a word are none."""
+
+
+def _without_meaning(marks: re.Match[str]) -> str:
+    entities = {"<": "&lt;", ">": "&gt;"}  # mkdocs shows the backslash of `\<`
+    return "".join(entities.get(mark, "\\" + mark) for mark in marks[0])
+
+
 def _escaped(message: str) -> str:
     """A message as Markdown shows it: marks count in it only between backticks."""
     parts = message.split("`")
-    mark = re.compile(r"[*<>\[\]]|(?<!\w)_|_(?!\w)")
-    parts[::2] = [mark.sub(r"\\\g<0>", part) for part in parts[::2]]
+    parts[::2] = [_MARKS.sub(_without_meaning, part) for part in parts[::2]]
     return "`".join(parts)
 
 

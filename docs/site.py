@@ -22,10 +22,12 @@ _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 _HYPHENATED = re.compile(r"(?<!\S)[\w-]*-[\w-]+(?: \d)?(?!\S)")
 _WHOLE = r'<span class="whole">\g<0></span>'
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
+_HEADING = re.compile(r"<(h[1-4])\b.*?</\1>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
 _BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
 _LONG = re.compile(r"[A-Za-z]{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PART = re.compile(r"(?<=[._])(?=[^\W\d])")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -39,7 +41,14 @@ def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
     html = _OUTPUT.sub(r"\1\n</span>", _ENVIRONMENT.sub(r"\1 </span>", html))
     html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
+    html = _HEADING.sub(lambda heading: _TEXT.sub(_with_parts, heading[0]), html)
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
+
+
+def _with_parts(text: "re.Match[str]") -> str:
+    """Lets names in headings break after a dot or an underscore, and long ones before a capital."""
+    long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), text[0])
+    return _PART.sub("<wbr>", long)
 
 
 def _with_breaks(text: "re.Match[str]") -> str:

@@ -35,3 +35,11 @@ def test_no_block_has_commands_of_two_environments():
         for block in blocks(text):
             environments = set(re.findall(r"^\((\w+)\) \$ ", block.code, re.MULTILINE))
             assert len(environments) < 2, (block.file, block.line)
+
+
+def test_names_in_headings_break_between_their_parts():
+    """Not in the middle of a word, as they did on a phone."""
+    heading = '<h2 id="a.b_c">tfls.mixed_precision.MixedPrecisionLossScaleOptimizer in 1.15</h2>'
+    shown = SITE["on_page_content"](heading)
+    parts = "tfls.|mixed_|precision.|Mixed|Precision|Loss|Scale|Optimizer in 1.15"
+    assert shown == f'<h2 id="a.b_c">{parts.replace("|", "<wbr>")}</h2>'
