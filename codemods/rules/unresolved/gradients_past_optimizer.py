@@ -8,6 +8,7 @@ without loss scaling, before and after a migration.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Optional
 
 import libcst as cst
 
@@ -38,7 +39,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
             yield Proposal.report(attribute, "LS907", "tf.gradients", _MESSAGE)
 
 
-def _function(program: Program, node: cst.CSTNode) -> object:
+def _function(program: Program, node: cst.CSTNode) -> Optional[cst.FunctionDef]:
     return next((up for up in program.ancestors(node) if isinstance(up, cst.FunctionDef)), None)
 
 

@@ -1,20 +1,13 @@
-"""Reports strings that name what a migration moves; strings are never rewritten.
+"""Reports strings and configurations that name a legacy path; neither is ever rewritten.
 
-- `"loss_scale:0"`, the name of a tensor, which sessions fetch (LS905). The variables of the classes
-  have different names: contrib's manager has `loss_scale`, `DynamicLossScale` has
-  `current_loss_scale`. On TensorFlow 2, variables are resource variables, and such a name is a
-  handle, not the value.
-- `type(opt).__name__ == "LossScaleOptimizer"`, the name of a class (LS906). The final class is
-  called `LossScaleOptimizerV3` from TensorFlow 2.11 to 2.15. The experimental one was called
-  `LossScaleOptimizerV1` from 2.4 to 2.8. The classes of the shim have the names of the installed
-  ones. So the result of such a test depends on the version. The result of `isinstance` does not.
-- `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
-  `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
-  (LS912). Documentation, messages and help texts do not count, and neither does a path in a
-  sentence. One that `getattr`, `patch.object` or `import_module` names a part of counts (LS902).
-- The same path in a configuration: a `.json`, `.yaml`, `.yml`, `.toml`, `.ini`, `.cfg`, `.gin` or
-  `.txt` file of up to 1 MB (LS912). Lists of packages, changelogs, readmes and binary files are not
-  read. In files with `#` comments, `# lossscale: ignore[LS912]` on the line silences it.
+`mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
+`pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone.
+Documentation, messages and help texts do not count, and neither does a path in a sentence. One that
+`getattr`, `patch.object` or `import_module` names a part of counts (LS902).
+
+The same path is reported in a configuration: a `.json`, `.yaml`, `.yml`, `.toml`, `.ini`, `.cfg`,
+`.gin` or `.txt` file of up to 1 MB. Lists of packages, changelogs, readmes and binary files are not
+read. In files with `#` comments, `# lossscale: ignore[LS912]` on the line silences it.
 """
 
 from __future__ import annotations
@@ -27,11 +20,10 @@ from typing import Callable, NamedTuple, Optional
 import libcst as cst
 
 from ...facts import SINGLE_FILE
-from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
-from ...resolve.mentions import DISPLAYS
+from ...resolve.legacy_symbols import legacy_of, namespace_of
 from ...resolve.tree import last_name, string_of, walk
 from ...resolve.values import reads_of_value
-from ...resolve.vocabulary import CLASS, LOSS_SCALE, MODULE, PATH_WORDS, TPU, V1_CLASS
+from ...resolve.vocabulary import MODULE, PATH_WORDS, TPU
 from ...rewrite.proposal import is_renamed, shown_path, twin_of
 from ..rule import Decision, Named, Options, Program, Proposal, Rule
 from ..to_shim import WRITTEN
@@ -39,17 +31,8 @@ from .namespace_as_value import keeps_names
 
 __all__ = ["RULE"]
 
-_TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?((?:loss_scale|bad_steps)(?:/read)?:0)["']$""")
-_CLASS = re.compile(rf"{LOSS_SCALE}|{CLASS}(?:V[13])?")
 _IsLeft = Callable[[str, bool], bool]
 """Whether a path is legacy; the second argument says whether it is the whole path of a string."""
-_ASKED = re.compile(r"__name__|__qualname__|\b(?:str|repr)\(type\(|__class__")
-_ASKING = (cst.Call, cst.Comparison, cst.Subscript)
-_FETCHED = (
-    "only a contrib manager, or the program itself, makes a tensor of this name, and on TensorFlow "
-    "2 a manager's is a handle, not the value: fetch the tensor (manager.get_loss_scale())"
-)
-_COMPARED = "the name of the class depends on the TensorFlow version: use isinstance"
 _PATH = (
     "this string names {}, and strings are never rewritten: write {} in its place, or import the "
     "name with a statement"
@@ -91,8 +74,6 @@ _DISPLAYS = (
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such string."""
-    yield from _tensors(program)
-    yield from _class_names(program, options)
     is_left = functools.partial(_is_left, options, decision)
     for string in program.scopes.strings:
         completed = _completed(program, string, is_left)
@@ -126,48 +107,6 @@ def in_data(line: str, options: Options) -> Iterator[Named]:
         message = _IN_DATA.format(found.written, found.twin)
         end = found.start + len(found.written)
         yield Named(found.start, end, "LS912", found.symbol, message)
-
-
-def _tensors(program: Program) -> Iterator[Proposal]:
-    """The tensor names in a program that may have what makes a tensor of that name."""
-    others = (Family.CROSS_SHARD, Family.FINAL)
-    has_loss_scale = any(reference.legacy.family not in others for reference in program.references)
-    migrated = [name for _, name in program.migrated]
-    has_loss_scale |= any(path.endswith(("LossScale", "LossScaleManager")) for path in migrated)
-    if has_loss_scale or program.mixed or program.unclear:
-        for string in program.scopes.strings:
-            named = _TENSOR.search(string.value)
-            if named is not None:
-                yield Proposal.report(string, "LS905", named[1], _FETCHED)
-
-
-def _class_names(program: Program, options: Options) -> Iterator[Proposal]:
-    """The expressions with such a name, also through a variable, that read a class's name."""
-    for string in program.scopes.strings:
-        if not _is_class_name(string, options):
-            continue
-        written, _ = program.outside(string, DISPLAYS)
-        nodes = [string, *reads_of_value(program, written)]
-        places = filter(None, (_reading_of_name(program, node) for node in nodes))
-        place = next(places, None)
-        if place is not None:
-            yield Proposal.report(place, "LS906", "__name__", _COMPARED)
-
-
-def _is_class_name(string: cst.SimpleString, options: Options) -> bool:
-    """Whether a string is the name of a class that not every version has."""
-    name = string_of(string) if LOSS_SCALE in string.value else None
-    if name == V1_CLASS:  # TensorFlow's class and the shim's have this name in every version
-        return not options.to_shim
-    return name is not None and bool(_CLASS.fullmatch(name))
-
-
-def _reading_of_name(program: Program, node: cst.CSTNode) -> Optional[cst.CSTNode]:
-    """The innermost expression around a node that reads the name of a class."""
-    for above in program.ancestors(node):
-        if isinstance(above, _ASKING) and _ASKED.search(program.code(above)):
-            return above
-    return None
 
 
 def _completed(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> str:
@@ -310,12 +249,8 @@ def _is_left(options: Options, decision: Decision, path: str, is_whole: bool) ->
 
 
 RULE = Rule(
-    codes={
-        "LS905": "a string that names a loss-scale tensor",
-        "LS906": "a test of a class's name",
-        "LS912": "a legacy path in a string",
-    },
-    summary="tensors, classes and paths that strings name, reported",
+    codes={"LS912": "a legacy path in a string"},
+    summary="paths that strings and configurations name, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     reports=reports,
     in_data=in_data,
@@ -336,40 +271,10 @@ RULE = Rule(
           with mock.patch("tensorflow.keras.mixed_precision.experimental.Policy"):
               pass
 
-        # a comparison with the name of the class
-        > manual: isinstance
-          import tensorflow as tf
-
-          if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
-              opt = opt.inner_optimizer
-
-        # the name of a class in a condition
-        > manual
-          import tensorflow as tf
-
-          is_scaled = opt.__class__.__name__ == "LossScaleOptimizer"
-
         # a path that is loaded
         > manual
           import pydoc
 
           wrap = pydoc.locate("tensorflow.keras.mixed_precision.experimental.LossScaleOptimizer")
-
-        # a fetch by the name of a tensor
-        > manual
-          import tensorflow.compat.v1 as tf
-
-        - scale = tf.train.experimental.DynamicLossScale(64)
-        + scale = tf.mixed_precision.DynamicLossScale(64)
-          print(session.run("loss_scale:0"))
-
-        # a fetch of several tensors
-        > manual
-        - import tensorflow.compat.v1 as tf
-        + import tf_lossscale as tfls
-
-        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-          _, scale = session.run([train_op, "train/loss_scale:0"])
     ''',
 )

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Optional
 
 import libcst as cst
 
@@ -93,9 +94,9 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 
 def _reported_together(
     places: Iterable[Unclear],
-) -> dict[tuple[Why, str, object], list[Unclear]]:
+) -> dict[tuple[Why, str, Optional[cst.CSTNode]], list[Unclear]]:
     """The places of each finding, by the reason and the module or expression they come through."""
-    found: dict[tuple[Why, str, object], list[Unclear]] = {}
+    found: dict[tuple[Why, str, Optional[cst.CSTNode]], list[Unclear]] = {}
     for place in places:
         why, through = place.why, place.through
         if why is Why.RE_EXPORT:

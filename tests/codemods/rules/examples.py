@@ -408,7 +408,7 @@ EXAMPLES = {
           import tensorflow as tf
           setup(tf.train.experimental, "mixed_precision")
         """),
-    "strings": examples("""
+    "tensor-names": examples("""
         # a fetch by name
         > manual: is a handle
           import tensorflow as tf
