@@ -19,6 +19,7 @@ from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
 from ...resolve.values import sources_of
+from ...resolve.vocabulary import CLASS
 from ...rewrite.arguments import renamed_attribute
 from ..rule import Decision, Options, Program, Proposal, Rule, Safety
 from ._constructors import plan
@@ -34,6 +35,10 @@ _NOT_PLAIN = (
     "this loop stays on the shim's class, because Keras 3's unscales in apply_gradients; it can "
     "move if one function scales, unscales and applies, with nothing between unscaling and "
     "applying (clip with global_clipnorm= of the inner optimizer), and no state of it is read"
+)
+_RENAME = (
+    "; after that, write tf.keras.mixed_precision.LossScaleOptimizer for the shim's class, and "
+    "migrate again"
 )
 _OTHER_FILES = (
     "this loop stays on the shim's class, because other files make, use or test for loss-scale "
@@ -72,6 +77,8 @@ def _why_not(program: Program, decision: Decision) -> Iterator[Proposal]:
         return
     is_elsewhere = not decision.others.isdisjoint(_ELSEWHERE)
     why = _OTHER_FILES if is_elsewhere else _NOT_PLAIN
+    if any(name == CLASS for _, name in program.migrated):
+        why += _RENAME
     yield Proposal.note(loops[0], "LS402", f"LossScaleOptimizer.{_SCALE}", why)
 
 
@@ -135,7 +142,7 @@ def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
     )
 
 
-def _function_of(program: Program, attribute: cst.Attribute) -> object:
+def _function_of(program: Program, attribute: cst.Attribute) -> Optional[cst.CSTNode]:
     """The function around a part of a step; the part itself if it runs only sometimes."""
     for above in program.ancestors(attribute):
         if isinstance(above, _CONDITIONS):

@@ -6,6 +6,7 @@ And a second run of one step changes nothing and reports the same.
 
 import collections
 import itertools
+import pathlib
 import textwrap
 
 import pytest
@@ -252,3 +253,45 @@ def test_a_loop_that_stays_on_the_shim_says_why(command_line):
     ran = command_line.run("migrate", "--keras", "3", "--unsafe", "-v")
     assert b"because other files make, use or test for" in ran.out
     assert b"stays on" not in command_line.run("migrate", "--keras", "3", "-v").out
+
+
+GUIDES = pathlib.Path(__file__).parents[3] / "examples"
+
+
+def copied(command_line, example):
+    for source in GUIDES.joinpath(example).glob("*.py"):
+        command_line.path(source.name).write_bytes(source.read_bytes())
+
+
+def test_the_last_step_of_the_guide_for_keras_says_why_it_changes_nothing(command_line):
+    """And once the loop is what the note says, the step does it."""
+    copied(command_line, "guide-keras")
+    for options in (["--to", "shim"], ["--keras", "3"]):
+        command_line.run("migrate", "--write", "--allow-dirty", *options)
+    last = ("migrate", "--keras", "3", "--unsafe", "--allow-dirty", "--write")
+    ran = command_line.run(*last)
+    notes = [line for line in ran.out.decode().splitlines() if "LS402 safe (unchanged)" in line]
+    assert ran.status == 0
+    assert [note.partition(":")[0] for note in notes] == ["train.py"]
+    for name in ("finetune.py", "test_finetune.py"):
+        command_line.path(name).unlink()
+    path = command_line.path("train.py")
+    lines = path.read_text().splitlines(keepends=True)
+    plain = "".join(
+        line for line in lines if "clip_by_global" not in line and "print(f" not in line
+    )
+    path.write_text(plain.replace("Adam(0.003)", "Adam(0.003, global_clipnorm=1.0)"))
+    ran = command_line.run(*last)
+    assert b"write tf.keras.mixed_precision.LossScaleOptimizer for the shim's class" in ran.out
+    path.write_text(path.read_text().replace("from tf_lossscale.keras", "from tensorflow.keras"))
+    ran = command_line.run(*last)
+    assert b"LS402 unsafe" in ran.out
+    assert "get_unscaled_gradients" not in path.read_text()
+
+
+def test_the_last_step_of_the_guide_for_tensorflow_1_replaces_the_contrib_classes(command_line):
+    copied(command_line, "guide-tf1")
+    command_line.run("migrate", "--write", "--allow-dirty", "--to", "shim")
+    ran = command_line.run("migrate", "--write", "--allow-dirty", "--unsafe")
+    assert b"0 safe, 3 unsafe, 0 manual" in ran.out
+    assert "tf_lossscale" not in command_line.path("amp.py").read_text()
