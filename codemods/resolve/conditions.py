@@ -72,7 +72,7 @@ class Dependence(NamedTuple):
         return self.is_certain or bool(self.names)
 
 
-_Key = tuple[object, str]
+_Key = tuple[Optional[Scope], str]
 """A name in its scope, or an attribute of any object, for which the first part is None."""
 
 
@@ -139,7 +139,7 @@ def expressions_behind(program: Program, nodes: Iterable[cst.CSTNode]) -> list[c
     return found
 
 
-def _names_read(program: Program, scope: object, name: str) -> set[_Key]:
+def _names_read(program: Program, scope: Optional[Scope], name: str) -> set[_Key]:
     """What the values of a name are made of directly, also if one is made of the version."""
     parts = [value for _, value in _values(program, scope, name)]
     return {key for part in parts for key in _direct(program, part).keys}
@@ -235,13 +235,13 @@ def _direct_of_key(program: Program, key: _Key) -> _Direct:
             return direct
         names |= direct.names
         keys |= direct.keys
-    if isinstance(scope, Scope):
+    if scope is not None:
         imports = (binding.path for binding in scope.bindings[name] if binding.kind == "import")
         names.update(path for path in imports if not _is_known(path))
     return _Direct(False, frozenset(names), frozenset(keys))
 
 
-def _parts(program: Program, scope: object, name: str) -> Iterator[Optional[cst.CSTNode]]:
+def _parts(program: Program, scope: Optional[Scope], name: str) -> Iterator[Optional[cst.CSTNode]]:
     """The values of a name, and what decides whether it is bound to them."""
     for target, value in _values(program, scope, name):
         yield value
@@ -252,10 +252,10 @@ _Bound = tuple[cst.CSTNode, cst.CSTNode]
 """The target of an assignment, or a definition, and what decides its value."""
 
 
-def _values(program: Program, scope: object, name: str) -> Iterator[_Bound]:
+def _values(program: Program, scope: Optional[Scope], name: str) -> Iterator[_Bound]:
     """Each value that a name in a scope, or an attribute of any object, can have."""
     yield from _values_of_items(program, scope, name)
-    if isinstance(scope, Scope):
+    if scope is not None:
         bindings = scope.bindings.get(name, [])
     else:
         classes = [owner for owner in program.scopes.all if owner.kind == "class"]
@@ -267,9 +267,9 @@ def _values(program: Program, scope: object, name: str) -> Iterator[_Bound]:
         yield from _deciding(program, binding)
 
 
-def _values_of_items(program: Program, scope: object, name: str) -> Iterator[_Bound]:
+def _values_of_items(program: Program, scope: Optional[Scope], name: str) -> Iterator[_Bound]:
     """The values of `flags["old"] = ...`, where `flags` is a name in a scope, or an attribute."""
-    if isinstance(scope, Scope):
+    if scope is not None:
         holders: list[cst.CSTNode] = [*program.loads_of(scope, name)]
     else:
         holders = [*program.attributes(name)]

@@ -15,6 +15,7 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
+from ..facts import Constant
 from .conditions import dependence_of, expressions_behind, tests_of_text, tries_tensorflow
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
 from .mentions import Mention, mention_of
@@ -154,10 +155,12 @@ def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> boo
 
 
 def _branches(
-    program: Program, key: tuple[tuple[str, object], ...], known: frozenset[str]
+    program: Program,
+    key: tuple[tuple[str, Optional[tuple[Constant]]], ...],
+    known: frozenset[str],
 ) -> list[Branch]:
     """The branches around the places that move, each with its places; cached by its arguments."""
-    guards = _Guards(program, dict(key))  # type: ignore[arg-type]
+    guards = _Guards(program, dict(key))
     found: dict[cst.CSTNode, Branch] = {}
     places: list[_Guarded] = [place for place in program.places() if moves(place)]
     places += [place for place in _through_others(program) if place.path in known]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from typing import Callable, Optional, TypeVar
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Callable, Optional, TypeVar
 
 import libcst as cst
 
@@ -53,14 +53,16 @@ class Program:
         self.common = found.common
         self.migrated = found.migrated
         self.by_node = {reference.node: reference for reference in self.references}
-        self._memo: dict[object, object] = {}
+        self._memo: dict[Hashable, Any] = {}
+        """Results of pure functions of this program, by the function and its arguments."""
 
-    def cached(self, compute: Callable[..., _T], *arguments: object) -> _T:
+    def cached(self, compute: Callable[..., _T], *arguments: Hashable) -> _T:
         """Returns `compute(self, *arguments)`, which is computed only once."""
         key = (compute, *arguments)
         if key not in self._memo:
             self._memo[key] = compute(self, *arguments)
-        return self._memo[key]  # type: ignore[return-value]  # holds results of all types
+        result: _T = self._memo[key]
+        return result
 
     def imports(self) -> Iterator[Binding]:
         """Every binding that an import creates."""
