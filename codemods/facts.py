@@ -136,6 +136,7 @@ class Links(NamedTuple):
       reads: the names that it reads from each module; `*` stands for names that are not known.
       stars: the modules of which it imports all names.
       loads: whether it loads modules or files by names that are computed.
+      reads_of_loaded: the names that it may read of these; `*` as above.
       traits: what the file has, if it was not read as a whole.
       is_known: whether it could be parsed; otherwise `imports` has all words that it may import.
     """
@@ -144,6 +145,7 @@ class Links(NamedTuple):
     reads: Mapping[str, frozenset[str]] = {}
     stars: frozenset[str] = frozenset()
     loads: bool = False
+    reads_of_loaded: frozenset[str] = frozenset()
     traits: frozenset[Trait] = frozenset()
     is_known: bool = True
 

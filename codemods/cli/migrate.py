@@ -112,7 +112,7 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
 
             files = sorted(search.files)
             hints = frozenset(search.hints)
-            chosen = FileSet(candidates, files, hints, request.plan, request.limits)
+            chosen = FileSet(candidates, files, hints, search.links, request.plan, request.limits)
     summary.files = len(search.files)
     summary.checked = frozenset([*search.files, *search.data_files])
     if search.requirements is not None:

@@ -15,12 +15,13 @@ from ..engine.prefilter import (
     traits_hinted,
     uses_other_contrib,
 )
-from ..facts import Trait
+from ..facts import Links, Trait
 from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, discover, project_files_above, words
 from ..files.excludes import MOST_DATA
 from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
+from ..project.entry_points import has_entry_points, links_of_configuration
 from ..project.evidence import ProjectSearch, is_project_file, largest
 from ..project.requirements import Requirements, is_requirements_file
 from ..reports.text import problem_line
@@ -41,6 +42,7 @@ class FileSearch:
         Files without a legacy name, which are nearly all files, are counted but not kept.
       files: the absolute path of every file.
       data_files: the absolute path of every file that is not Python, but may name a legacy path.
+      links: the modules that configurations make other programs load, such as entry points.
       hints: what the files that are not processed may have.
       requirements: the files that say what is installed, if the run writes.
       other_contrib: how many of those that are not processed use the rest of `tf.contrib`.
@@ -63,6 +65,7 @@ class FileSearch:
         self.steps: list[Union[Candidate, FileOutcome]] = []
         self.files: list[str] = []
         self.data_files: list[str] = []
+        self.links: dict[str, Links] = {}
         self.hints: set[Trait] = set()
         self.other_contrib = 0
 
@@ -164,6 +167,8 @@ class FileSearch:
         self.data_files.append(file.real)
         with contextlib.suppress(TooLargeError):  # not a configuration
             data = file.read(min(MOST_DATA, self._limits.size))
+            if has_entry_points(file.real):
+                self.links[file.real] = links_of_configuration(data.decode("utf-8-sig", "replace"))
             if may_name_path(data) and not is_own_output(data):
                 self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..facts import ANY_FILE, FileFacts, Links
@@ -87,6 +88,8 @@ def names_read(links: Mapping[str, Links], modules: Modules) -> dict[str, frozen
     """
     found: dict[str, set[str]] = {}
     stars: dict[str, set[str]] = {}
+    for file, of_loaded in _reads_by_name(links, modules):
+        found.setdefault(file, set()).update(of_loaded)
     for importer, known in sorted(links.items()):
         for file, names in _reads_of(importer, links, modules):
             found.setdefault(file, set()).update(names)
@@ -95,6 +98,26 @@ def names_read(links: Mapping[str, Links], modules: Modules) -> dict[str, frozen
             stars[importer] = imported
     _pass_through_stars(found, stars)
     return {file: frozenset(names) for file, names in found.items()}
+
+
+def _reads_by_name(
+    links: Mapping[str, Links], modules: Modules
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The files that others may load by computed names, with what these may read of them.
+
+    Such a file is below the directory that is on the import path of the one that loads it.
+    """
+    tops: dict[str, frozenset[str]] = {}
+    for loader, known in links.items():
+        if known.reads_of_loaded:
+            top = modules.top_of(loader)
+            tops[top] = tops.get(top, frozenset()) | known.reads_of_loaded
+    for file in links if tops else ():
+        directory = os.path.dirname(file)
+        while directory:
+            yield file, tops.get(directory, frozenset())
+            above = os.path.dirname(directory)
+            directory = above if above != directory else ""
 
 
 def _reads_of(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional, TypeVar
 
 from ..facts import Links, Trait
+from ..project.entry_points import objects_named
 from .vocabulary import SCALING
 
-__all__ = ["UNKNOWN", "links_of"]
+__all__ = ["LOADERS", "UNKNOWN", "links_of"]
 
 UNKNOWN = Links(is_known=False)
 """The links of a file that Python cannot parse."""
@@ -31,6 +32,8 @@ _LOADING = (
     "walk_packages",
 )  # fmt: skip
 """Functions that run files which their arguments hardly name."""
+LOADERS = (*_IMPORTING, *_LOADING)
+"""One of these words is in each file that loads others by name."""
 _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
 
@@ -42,12 +45,14 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
         return UNKNOWN
     nodes = _Nodes(tree for tree in known if tree is not None)
     reader = _Reader(nodes)
+    loads = any(map(_loads_files, nodes.of(ast.Call)))
     return Links(
-        frozenset(reader.imports),
-        {module: frozenset(names) for module, names in reader.reads().items()},
-        frozenset(reader.stars),
-        any(map(_loads_files, nodes.of(ast.Call))),
-        frozenset(_traits(nodes)),
+        imports=frozenset(reader.imports),
+        reads={module: frozenset(names) for module, names in reader.reads().items()},
+        stars=frozenset(reader.stars),
+        loads=loads,
+        reads_of_loaded=reader.names_of_attributes() if loads else frozenset(),
+        traits=frozenset(_traits(nodes)),
     )
 
 
@@ -90,8 +95,13 @@ class _Reader:
         for from_import in nodes.of(ast.ImportFrom):
             self._import_from(from_import)
         for call in nodes.of(ast.Call):
-            self.imports.update(_named_modules(call))
-            self.imports.update(_entry_points(call))
+            self._import_by_name(list(_named_modules(call)))
+            for module, name in _entry_points(call):
+                self._import_object(module, name)
+        for assign in nodes.of(ast.Assign):
+            self.imports.update(_plugins(assign.targets, assign.value))
+        for annotated in nodes.of(ast.AnnAssign):
+            self.imports.update(_plugins([annotated.target], annotated.value))
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -111,6 +121,30 @@ class _Reader:
             self.imports.add(path)
             self._read(module, alias.name)
             self._bound.setdefault(alias.asname or alias.name, set()).add(path)
+
+    def _import_by_name(self, paths: list[str]) -> None:
+        """Adds what `import_module("pkg.amp")` loads, of which any attribute may be read."""
+        self.imports.update(paths)
+        for above, path in zip(paths, paths[1:]):
+            self._read(above, path[len(above) + 1 :])
+        for path in paths:
+            self._reads.setdefault(path, set()).update(self.names_of_attributes())
+
+    def _import_object(self, module: str, name: str) -> None:
+        """Adds what loads a name of a module, such as an entry point."""
+        self.imports.add(module)
+        if name:
+            self._read(module, name)
+
+    def names_of_attributes(self) -> frozenset[str]:
+        """The attributes that the file reads of anything; `*` if it computes the name of one."""
+        names = {attribute.attr for attribute in self._nodes.of(ast.Attribute)}
+        for call in self._nodes.of(ast.Call):
+            if _function(call) == "getattr" and len(call.args) > 1:
+                name = call.args[1]
+                is_constant = isinstance(name, ast.Constant) and isinstance(name.value, str)
+                names.add(name.value if is_constant else _ANY)  # type: ignore[attr-defined]
+        return frozenset(names)
 
     def _read(self, module: str, name: str) -> None:
         self._reads.setdefault(module, set()).add(name)
@@ -189,25 +223,32 @@ def _named_modules(call: ast.Call) -> Iterator[str]:
             yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
 
 
-def _entry_points(call: ast.Call) -> Iterator[str]:
-    """The modules that the entry points of `setup(entry_points={...})` name.
+def _entry_points(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """The modules, and their names, in the entry points of `setup(entry_points={...})`.
 
     One program loads the entry points of a group, such as the plugins of a trainer.
     """
     for keyword in call.keywords:
-        if keyword.arg != "entry_points":
-            continue
-        for node in ast.walk(keyword.value):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from _modules_of_entry_points(node.value)
+        if keyword.arg == "entry_points":
+            for text in _texts_in(keyword.value):
+                for line in text.splitlines():
+                    yield from objects_named(line.partition("=")[2])
 
 
-def _modules_of_entry_points(text: str) -> Iterator[str]:
-    """The modules in lines such as `amp = pkg.amp:wrap`."""
-    for line in text.splitlines():
-        module = line.partition("=")[2].partition(":")[0].strip()
-        if module and all(part.isidentifier() for part in module.split(".")):
-            yield module
+def _plugins(targets: Sequence[ast.expr], value: Optional[ast.expr]) -> Iterator[str]:
+    """The modules that pytest loads for `pytest_plugins = ["pkg.amp"]`."""
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    if "pytest_plugins" in names and value is not None:
+        for text in _texts_in(value):
+            for plugin in text.split(","):
+                yield from (module for module, _ in objects_named(plugin))
+
+
+def _texts_in(node: ast.expr) -> Iterator[str]:
+    """The strings in an expression."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
 
 
 def _loads_files(call: ast.Call) -> bool:

@@ -21,6 +21,7 @@ from ..engine.prefilter import traits_hinted
 from ..facts import NO_FACTS, SINGLE_FILE, Decision, FileFacts, Links, Made, Trait
 from ..files.discover import Candidate
 from ..model import FileResult
+from ..resolve.links import LOADERS
 from .limits import Limits
 from .pool import Workers
 from .process_file import finished
@@ -41,6 +42,7 @@ class FileSet:
       candidates: these files.
       files: the absolute paths of all files of the run.
       hints: what the other files may have, as far as a search of their bytes shows.
+      links: the links of files that are not Python, such as entry points.
       plan: what to do with each file.
       limits: the limits on one file.
     """
@@ -50,6 +52,7 @@ class FileSet:
         candidates: Sequence[Candidate],
         files: Sequence[str],
         hints: frozenset[Trait],
+        links: Mapping[str, Links],
         plan: Plan,
         limits: Limits,
     ) -> None:
@@ -62,7 +65,7 @@ class FileSet:
         self._reads = Spool[Read]()
         self._results = Spool[FileResult]()
         self._facts: dict[str, FileFacts] = {}
-        self._links: dict[str, Links] = {}
+        self._links = dict(links)
 
     def work(self, jobs: int, done: Callable[[int], None]) -> None:
         """Edits each file in memory, after one decision for each program.
@@ -127,7 +130,7 @@ class FileSet:
         flags = self._flags(workers)
         stems = sorted({stem_of(file) for file, known in facts.items() if known.groups})
         if stems:
-            self._read_links(workers, tuple(stems))
+            self._read_links(workers, (*stems, *LOADERS))
         known = Connections(
             programs=[],
             reads=names_read(self._links, self._modules),

