@@ -44,9 +44,8 @@ class Step(NamedTuple):
     are_applied: bool
     summed_by_caller: bool = False  # whether the gradients were summed over the replicas before
     is_unconditional: bool = False  # whether it is applied in any case: the loss scale is fixed
-    are_scaled: bool = (
-        False  # whether the gradients are of the scaled loss; not in a step of our classes
-    )
+    # Whether the gradients are of the scaled loss; not in a step of our classes.
+    are_scaled: bool = False
     # For each variable the gradients where they were unscaled, before the program has changed them,
     # for each replica; None if that is not certain. Those that it has not changed are the same
     # objects as in `tested`.

@@ -13,6 +13,7 @@ from tf_lossscale._core.unscaled import source_of
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
 from tf_lossscale._types import (
+    Gradients,
     Graph,
     Loss,
     Operation,
@@ -255,7 +256,7 @@ def _bad_of(step: Step) -> BadGradients:
     return bad
 
 
-def _are_changed(unscaled: Sequence[Sequence[Any]], tested: Sequence[Sequence[Any]]) -> bool:
+def _are_changed(unscaled: Sequence[Gradients], tested: Sequence[Gradients]) -> bool:
     """Returns whether a step tests other gradients than those that were unscaled for it."""
     before = [id(gradient) for row in unscaled for gradient in row]
     return before != [id(gradient) for row in tested for gradient in row]

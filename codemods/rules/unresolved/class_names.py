@@ -2,7 +2,8 @@
 
 The final class is called `LossScaleOptimizerV3` from TensorFlow 2.11 to 2.15. The experimental one
 was called `LossScaleOptimizerV1` from 2.4 to 2.8. The classes of the shim have the names of the
-installed ones. So the result of such a test depends on the version; that of `isinstance` does not.
+installed ones. So the result of such a test depends on the version. The result of
+`isinstance` does not.
 """
 
 from __future__ import annotations
