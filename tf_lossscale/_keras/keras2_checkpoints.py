@@ -10,39 +10,12 @@ optimizer has written it (`Layout`), and the position is restored into the varia
 same value on Keras 3. Slots that do not exist yet are restored when `build` creates them.
 """
 
-import enum
 import functools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from tf_lossscale._checkpoint.layouts import Layout, layout_of
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.files import Trackable
-
-
-class Layout(enum.Enum):
-    """The optimizers of which the children in a checkpoint are."""
-
-    KERAS_3 = "Keras 3"
-    # Up to TensorFlow 2.2, the inner optimizer is a child of the loss-scale optimizer.
-    INNER_IS_CHILD = "Keras 2 of TensorFlow 1.14 to 2.2"
-    # `OptimizerV2`, wrapped or not. Slots belong to the variables of the program.
-    OPTIMIZER_V2 = "Keras 2, legacy optimizer"
-    # The newer optimizers of Keras 2, TensorFlow 2.11 and later. Slots are in lists.
-    NEW = "Keras 2, new-style optimizer"
-
-
-def layout_of(children: Sequence[str]) -> Layout:
-    """Returns the layout of the node of an optimizer, from the names of its children."""
-    names = set(children)
-    if names & {"inner_optimizer", "_trainable_variables"}:
-        return Layout.KERAS_3
-    if "iter" in names:
-        return Layout.OPTIMIZER_V2
-    if "base_optimizer" in names:
-        return Layout.INNER_IS_CHILD
-    if "_iterations" in names and names & {"_variables", "_index_dict"}:
-        return Layout.NEW
-    return Layout.KERAS_3
-
 
 # The lists of the optimizers of Keras 3, by the slot names of `OptimizerV2`. The first one that an
 # optimizer has is its own: Adamax keeps "v" in `_u`.

@@ -3,14 +3,15 @@
 import collections
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-from tf_lossscale._keras.keras2_checkpoints import Layout
+from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
-from tf_lossscale._restore.optimizers import KNOWN_CLASSES, ProgramOptimizer
+from tf_lossscale._restore.optimizers import ProgramOptimizer
 from tf_lossscale._restore.plan import Plan, Planned
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.saver_files import plan_iterations
+from tf_lossscale._restore.slots import KNOWN_CLASSES
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
 from tf_lossscale._types import Model, Variable
 from tf_lossscale._versions.keras import KerasKind

@@ -2,7 +2,7 @@
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Union
 
-from tf_lossscale._keras.keras2_checkpoints import Layout, layout_of
+from tf_lossscale._checkpoint.layouts import Layout, layout_of
 from tf_lossscale._restore.stored import Stored, Tensor
 
 _ITERATIONS = ("iter", "_iterations", "iterations", "iteration")

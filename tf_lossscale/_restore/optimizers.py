@@ -1,65 +1,14 @@
 """The program's optimizers: where each kind keeps what a file has."""
 
 import functools
-from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._restore.program import is_variable
+from tf_lossscale._restore.slots import SLOTS
 from tf_lossscale._restore.stored import RestoreError
 from tf_lossscale._types import Array, Optimizer, SavedObject, Variable, Variables
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasKind, keras_family
-
-_MOMENTS: Dict[str, Tuple[str, ...]] = {
-    "m": ("_momentums",),
-    "v": ("_velocities",),
-    "vhat": ("_velocity_hats",),
-}
-
-_SLOTS: Dict[str, Dict[str, Tuple[str, ...]]] = {
-    "Adam": _MOMENTS,
-    "AdamW": _MOMENTS,
-    "Nadam": {"m": ("_momentums",), "v": ("_velocities",)},
-    "Lamb": {"m": ("_momentums",), "v": ("_velocities",)},
-    "Adamax": {"m": ("_m",), "v": ("_u", "u")},
-    "SGD": {"momentum": ("momentums", "_momentums", "m")},
-    "RMSprop": {
-        "rms": ("_velocities", "velocity"),
-        "momentum": ("_momentums",),
-        "mg": ("_average_gradients", "average_gradient"),
-    },
-    "Adagrad": {"accumulator": ("_accumulators",)},
-    "Adadelta": {
-        "accum_grad": ("_accumulated_grads", "accumulated_grad"),
-        "accum_var": ("_accumulated_delta_vars", "accumulated_delta_var"),
-    },
-    "Ftrl": {"accumulator": ("_accumulators",), "linear": ("_linears",)},
-    "Lion": {"m": ("_momentums", "momentums")},
-}
-"""The slots of each class: their names in `OptimizerV2`, the lists in later optimizers, and the
-names in HDF5 files of the latter."""
-
-KNOWN_CLASSES = {name.lower() for name in _SLOTS}
-
-
-def classes_with(words: Collection[str], slots: Collection[str]) -> List[str]:
-    """Returns Keras's classes that can have saved an optimizer.
-
-    Args:
-      words: lower-case words in the names of its variables, among which can be its class.
-      slots: the names of its slots or lists, as any Keras calls them.
-
-    Returns:
-      The class that is named, else those that have all the slots; none if there are no slots.
-    """
-    named = [name for name in _SLOTS if name.lower() in words]
-    if named or not slots:
-        return named
-    return [name for name, known in _SLOTS.items() if all(_has_slot(known, slot) for slot in slots)]
-
-
-def _has_slot(known: Dict[str, Tuple[str, ...]], slot: str) -> bool:
-    return slot in known or any(slot in lists for lists in known.values())
-
 
 # What an optimizer has for each trained variable if an option is set: `use_ema`, and
 # `gradient_accumulation_steps`.
@@ -127,7 +76,7 @@ class ProgramOptimizer:
     def known_class(self) -> str:
         """The name of Keras's own class that the optimizer is, or is derived from; or ""."""
         names = (base.__name__ for base in type(self.inner).__mro__)
-        return next((name for name in names if name in _SLOTS), "")
+        return next((name for name in names if name in SLOTS), "")
 
     def build(self, variables: Variables) -> None:
         """Creates the slots for variables, and all other variables of the optimizer."""
@@ -154,7 +103,7 @@ class ProgramOptimizer:
 
     def slot_names(self) -> Dict[str, Sequence[str]]:
         """Returns the slots of this class, and the lists in which later optimizers have them."""
-        return dict(_SLOTS.get(self.known_class, {}))
+        return dict(SLOTS.get(self.known_class, {}))
 
     def resolve(self, name: str) -> str:
         """Returns the name that this class has for a slot or a list of a file."""
