@@ -56,10 +56,10 @@ class State(NamedTuple):
 
 
 class StoredOptimizer(NamedTuple):
-    """An optimizer in a checkpoint with objects."""
+    """An optimizer in a file: what it is, and what it has."""
 
     path: str
-    """The attributes that lead to it in the program that wrote the file."""
+    """The attributes that lead to it in the program that wrote the file; "" in files of names."""
     written_by: str
     classes: Tuple[str, ...]
     """Its class; several if the file does not name it and they have the same slots; or none."""
@@ -229,10 +229,11 @@ def _layouts_by_name(keys: Mapping[str, str], tensors: Mapping[str, Entry]) -> I
         if dtypes.get(scale) not in _FLOATS or types != {COUNTERS[family]}:
             continue
         # A Keras optimizer around it counts iterations, a v1 optimizer does not.
-        yield KERAS_NAMES if layout is V1 and _has_iterations(tensors) else layout
+        yield KERAS_NAMES if layout is V1 and has_iterations(tensors) else layout
 
 
-def _has_iterations(tensors: Mapping[str, Entry]) -> bool:
+def has_iterations(tensors: Mapping[str, Entry]) -> bool:
+    """Returns whether a file of names has the counter of an optimizer of Keras."""
     return any(
         key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
         for key, entry in tensors.items()

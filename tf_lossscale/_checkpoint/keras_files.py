@@ -11,8 +11,9 @@ import shutil
 import tempfile
 import zipfile
 from types import ModuleType
-from typing import IO, Dict, Iterator, List, Tuple
+from typing import IO, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from tf_lossscale._checkpoint import numbered_optimizers
 from tf_lossscale._checkpoint.finding import KERAS_3, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
 from tf_lossscale._types import Config, HDF5Dataset, HDF5Group, Json, JsonObject
@@ -24,15 +25,53 @@ _OWN_KINDS = ("i", "f", "i", "f")
 # archive: this factor of its size, or this size if that is more.
 _LARGEST_RATIO = 100
 _FREE_BYTES = 2**26
+_CONFIG, _METADATA = "config.json", "metadata.json"
 OTHER_ERRORS = ()  # as in `tensorflow_requests`; errors of h5py have an `errno` instead
 
 
 def read(place: Place) -> Contents:
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with contextlib.ExitStack() as stack:
-        files, config = opened(place.path, stack)
+        files, config, version = opened(place.path, stack)
         states = tuple(state for file in files for state in _states(file))
-    return Contents(place.path, place.format, states, tuple(_configured(config, bool(states))))
+        optimizers = tuple(
+            optimizer
+            for file in files
+            for optimizer in numbered_optimizers.described(place.path, file, config, version)
+        )
+    configured = tuple(_configured(config, bool(states)))
+    return Contents(place.path, place.format, states, configured, optimizers)
+
+
+def version_in_archive(path: str) -> str:
+    """Returns the version of Keras that wrote a `.keras` file; "" if the file does not say it."""
+    with contextlib.ExitStack() as stack:
+        archive, names = _open_archive(path, stack)
+        _check_sizes(archive, path, [_METADATA, _CONFIG])
+        _object(json.load(stack.enter_context(_unpacked(archive, path, _CONFIG))))
+        return _version(archive, path, names, stack)
+
+
+class NamedOptimizer(NamedTuple):
+    """What an HDF5 file says about an optimizer whose variables have names."""
+
+    version: str
+    """Of Keras."""
+    classes: Tuple[str, ...]
+    """The class of the innermost optimizer; empty if the file has no configuration."""
+
+
+def named_optimizer(path: str) -> Optional[NamedOptimizer]:
+    """Returns the optimizer in an `.h5` file of `save`; None if there is none."""
+    with import_hdf5().File(path, "r") as file:
+        weights = file.get("model_weights", file)
+        if "layer_names" not in weights.attrs or "optimizer_weights" not in file:
+            return None
+        text = file.attrs.get("training_config")
+        config = _object(json.loads(text)).get("optimizer_config") if text else None
+        version = file.attrs.get("keras_version", "")
+        version = version.decode() if isinstance(version, bytes) else str(version)
+        return NamedOptimizer(version, numbered_optimizers.classes_in(config))
 
 
 def import_hdf5() -> ModuleType:
@@ -45,13 +84,28 @@ def import_hdf5() -> ModuleType:
     return h5py
 
 
-def _open_hdf5(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group], Json]:
+def _open_hdf5(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group], Json, str]:
+    """Returns the file, the configuration of its optimizer, and the version of Keras."""
     file = stack.enter_context(import_hdf5().File(path, "r"))
     config = file.attrs.get("training_config")
-    return [file], _object(json.loads(config)).get("optimizer_config") if config else None
+    optimizer = _object(json.loads(config)).get("optimizer_config") if config else None
+    return [file], optimizer, ""
 
 
-def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group], Json]:
+def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group], Json, str]:
+    """Returns the files of weights in an archive, and the same of its optimizer."""
+    archive, members = _open_archive(path, stack)
+    names = [name for name in members if name.endswith(".weights.h5")]
+    _check_sizes(archive, path, [_CONFIG, _METADATA, *names])
+    config = _object(json.load(stack.enter_context(_unpacked(archive, path, _CONFIG))))
+    version = _version(archive, path, members, stack)
+    copies = [stack.enter_context(_unpacked(archive, path, name)) for name in names]
+    files = [stack.enter_context(import_hdf5().File(copy, "r")) for copy in copies]
+    return files, _object(config.get("compile_config") or {}).get("optimizer"), version
+
+
+def _open_archive(path: str, stack: contextlib.ExitStack) -> Tuple[zipfile.ZipFile, List[str]]:
+    """Returns an archive with weights, and the names of its members."""
     try:
         archive = stack.enter_context(zipfile.ZipFile(path))
     except (zipfile.BadZipFile, OSError, ValueError) as error:
@@ -60,14 +114,18 @@ def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group]
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise _damaged(path, f"it has two members named {twice[0]!r}")
-    names = [name for name in counts if name.endswith(".weights.h5")]
-    _check_sizes(archive, path, ["config.json", *names])
-    if not names:
+    if not any(name.endswith(".weights.h5") for name in counts):
         raise _damaged(path, "it has no model.weights.h5")
-    config = _object(json.load(stack.enter_context(_unpacked(archive, path, "config.json"))))
-    copies = [stack.enter_context(_unpacked(archive, path, name)) for name in names]
-    files = [stack.enter_context(import_hdf5().File(copy, "r")) for copy in copies]
-    return files, _object(config.get("compile_config") or {}).get("optimizer")
+    return archive, list(counts)
+
+
+def _version(
+    archive: zipfile.ZipFile, path: str, members: List[str], stack: contextlib.ExitStack
+) -> str:
+    if _METADATA not in members:
+        return ""
+    metadata = _object(json.load(stack.enter_context(_unpacked(archive, path, _METADATA))))
+    return str(metadata.get("keras_version", ""))
 
 
 def _check_sizes(archive: zipfile.ZipFile, path: str, names: List[str]) -> None:

@@ -6,7 +6,7 @@ names, the plan renames tensors. Any other conversion is refused unless the copy
 
 import collections
 import re
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from tf_lossscale._checkpoint import finding
 from tf_lossscale._checkpoint.finding import (
@@ -62,14 +62,10 @@ def plan(
     checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
-    _check_known(states)
+    check_known(states)
     if graph is None and to in NAMED and families <= set(NAMED):
         return _plan_by_name(states, tensors, to, control_flow, renames)
-    if control_flow or renames:
-        raise CheckpointError(
-            "--control-flow and --rename only apply to tf.train.Saver checkpoints between contrib "
-            "and v1; the keys of other checkpoints do not depend on variable names"
-        )
+    check_no_names(control_flow, renames)
     if families != {to}:
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
     if not any(state.layout is finding.KERAS_1_14 for state in states):
@@ -77,7 +73,17 @@ def plan(
     return _plan_merged(tensors, graph)
 
 
-def _check_known(states: Sequence[State]) -> None:
+def check_no_names(control_flow: Optional[str], renames: Mapping[str, str]) -> None:
+    """Raises CheckpointError for options that only apply to names of variables."""
+    if control_flow or renames:
+        raise CheckpointError(
+            "--control-flow and --rename only apply to tf.train.Saver checkpoints between contrib "
+            "and v1; the keys of other checkpoints do not depend on variable names"
+        )
+
+
+def check_known(states: Sequence[State]) -> None:
+    """Raises CheckpointError for a loss scale of an unknown class."""
     unknown = [state for state in states if not state.layout.family]
     keys = [variable.key for state in unknown for variable in state.variables]
     if keys:
@@ -101,13 +107,23 @@ def _plan_merged(tensors: Mapping[str, Entry], graph: ObjectGraph) -> Plan:
 def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> str:
     """Returns why a copy would lose state, and what to write instead."""
     other = next(state for state in states if state.layout.family != to)
-    start = (
-        f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
-        f"faithfully to {to}: {_reason(to, by_object)}. "
-    )
+    reason = _reason(to, by_object)
     if {to, other.layout.family} == {"keras", "keras3"} and by_object:
-        return start + _LINES_FOR_PROGRAM.format(prefix=prefix)
-    return start + _start_with(other, to)
+        return refusal_for_program(prefix, other, to, reason)
+    return _start_of_refusal(prefix, other, to, reason) + _start_with(other, to)
+
+
+def refusal_for_program(prefix: str, state: State, to: str, reason: str) -> str:
+    """Returns why there is no copy, and the lines with which the program reads the file itself."""
+    start = _start_of_refusal(prefix, state, to, reason)
+    return start + _LINES_FOR_PROGRAM.format(prefix=prefix)
+
+
+def _start_of_refusal(prefix: str, state: State, to: str, reason: str) -> str:
+    return (
+        f"{prefix}: the loss scale of {state.layout.written_by} cannot be converted "
+        f"faithfully to {to}: {reason}. "
+    )
 
 
 _LINES_FOR_PROGRAM = (
@@ -116,19 +132,12 @@ _LINES_FOR_PROGRAM = (
     "tf_lossscale.keras.mixed_precision.LossScaleOptimizer(optimizer); "
     "tf_lossscale.checkpoints.restore({prefix!r}, model, optimizer)"
 )
-"""Keras 3 lists the variables of an optimizer in the order in which the program trains them, which
-no file of Keras 2 has. So a copy is right only for some program, and the program itself decides."""
 
 
 def _reason(to: str, by_object: bool) -> str:
     """Returns why a copy for `to` would lose state; `by_object`: the file has an object graph."""
     if to == "contrib" and by_object:
         return "the contrib classes only restore tf.train.Saver checkpoints"
-    if to == "keras3" and by_object:
-        return (
-            "Keras 3 stores iterations and slots in the order of the variables that the program "
-            "trains, which the file does not have"
-        )
     if by_object:
         return (
             "its inner optimizer and the target's store iterations and slots under different keys, "
@@ -317,6 +326,21 @@ def _rename(graph: ObjectGraph, inner: ObjectNode, keys: Dict[str, str]) -> None
             if old == end or old.endswith("/" + end):
                 new = old[: -len(end)] + name + _VALUE
                 attribute.checkpoint_key = keys[old] = new
+
+
+def remove_unreachable(graph: ObjectGraph) -> None:
+    """Removes the nodes that no path from the root leads to."""
+    reached: Set[int] = set()
+    waiting = [0]
+    while waiting:
+        number = waiting.pop()
+        if number not in reached:
+            reached.add(number)
+            node = graph.nodes[number]
+            waiting += [child.node_id for child in node.children]
+            for slot in node.slot_variables:
+                waiting += [slot.original_variable_node_id, slot.slot_variable_node_id]
+    _remove(graph, [number for number in range(len(graph.nodes)) if number not in reached])
 
 
 def _remove(graph: ObjectGraph, dropped: List[int]) -> None:

@@ -115,7 +115,9 @@ def _library(place: Place) -> ModuleType:
     """Returns the module that reads a file, after all that it imports."""
     if place.format in (HDF5, KERAS):
         keras_files.import_hdf5()
-        return keras_files
+        from tf_lossscale._checkpoint_command import keras_requests
+
+        return keras_requests
     from tf_lossscale._checkpoint_command import tensorflow_requests
 
     return tensorflow_requests
@@ -192,7 +194,8 @@ def _as_text(contents: Contents) -> Iterator[str]:
 
 
 def _of_optimizer(optimizer: StoredOptimizer) -> Iterator[str]:
-    yield from ("", f"Optimizer at {optimizer.path}", f"  written by: {optimizer.written_by}")
+    place = f"at {optimizer.path}" if optimizer.path else "by the names of its variables"
+    yield from ("", f"Optimizer {place}", f"  written by: {optimizer.written_by}")
     yield f"  class: {_one_of(optimizer.classes)}"
     yield f"  iterations: {'none' if optimizer.iterations is None else optimizer.iterations}"
     slots = [f"{name} ({count})" for name, count in optimizer.slots.items()]

@@ -1,14 +1,18 @@
-"""Describes the optimizers in a TensorFlow checkpoint, and what Keras 3 can take from them."""
+"""Describes the optimizers in a file, and what Keras 3 can take from them.
+
+Nothing here needs TensorFlow, which `.h5` files are read without.
+"""
 
 import collections
 from typing import Iterator, List
 
+import numpy as np
+
 from tf_lossscale._checkpoint.finding import StoredOptimizer
+from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._checkpoint.locate import CheckpointError
-from tf_lossscale._keras.keras2_checkpoints import Layout
-from tf_lossscale._restore import object_files
 from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
-from tf_lossscale._restore.optimizers import classes_with
+from tf_lossscale._restore.slots import classes_with
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
 from tf_lossscale._types import Config, Json
 
@@ -20,12 +24,16 @@ _LAYOUTS = {
 }
 
 
-def described(prefix: str) -> Iterator[StoredOptimizer]:
-    """Yields what a checkpoint with objects has of each optimizer; raises CheckpointError."""
+def described(stored: Stored) -> Iterator[StoredOptimizer]:
+    """Yields what a file has of each optimizer; raises CheckpointError."""
     try:
-        stored = object_files.read(prefix)
-        for number in optimizers_in(stored):
-            yield _described(stored, state_of(stored, number))
+        states = [state_of(stored, number) for number in optimizers_in(stored)]
+        for state in states:
+            yield _described(stored, state)
+        known = set().union(*(state.nodes for state in states))
+        for number, node in enumerate(stored.nodes):
+            if node.slots and number not in known:
+                yield _of_v1(stored, number)
     except RestoreError as error:
         raise CheckpointError(str(error)) from error
 
@@ -43,9 +51,36 @@ def _described(stored: Stored, state: OptimizerState) -> StoredOptimizer:
     )
 
 
+def _of_v1(stored: Stored, number: int) -> StoredOptimizer:
+    """Describes an optimizer of `tf.train`, which has no counter of its own."""
+    node = stored.nodes[number]
+    tensors = {name: stored.nodes[child].tensor for name, child in node.children.items()}
+    values = {name: _number(stored, tensor) for name, tensor in sorted(tensors.items()) if tensor}
+    counts = collections.Counter(slot.name for slot in node.slots)
+    return StoredOptimizer(
+        path=stored.path_of(number),
+        written_by="an optimizer of tf.train",
+        classes=(),
+        iterations=None,
+        slots=dict(sorted(counts.items())),
+        hyperparameters={name: value for name, value in values.items() if value is not None},
+        keras3="tf.train.Checkpoint restores it into the same optimizer of tf.compat.v1.train",
+    )
+
+
 def _hyperparameters(stored: Stored, state: OptimizerState) -> Config:
     values = {name: _number(stored, value) for name, value in sorted(state.hyperparameters.items())}
-    return {name: value for name, value in values.items() if value is not None}
+    found = {name: value for name, value in values.items() if value is not None}
+    configured = {name: _shortened(value) for name, value in stored.config.items()}
+    return {**configured, **found}  # the former in HDF5 files
+
+
+def _shortened(value: Json) -> Json:
+    """Returns the shortest number that is the same float32, as Keras shows it: 0.9."""
+    if not isinstance(value, float):
+        return value
+    shortest = float(str(np.float32(value)))
+    return shortest if np.float32(shortest) == np.float32(value) else value
 
 
 def _number(stored: Stored, value: Json) -> Json:
@@ -55,8 +90,7 @@ def _number(stored: Stored, value: Json) -> Json:
     if value.shape:
         return None
     (read,) = stored.read([value])
-    # The shortest number that is the same float32, as Keras shows it: 0.9, not 0.8999999761581421.
-    return float(str(read)) if value.dtype == "float32" else read.item()
+    return _shortened(float(read)) if value.dtype == "float32" else read.item()
 
 
 def _for_keras_3(stored: Stored, state: OptimizerState) -> str:
@@ -65,7 +99,7 @@ def _for_keras_3(stored: Stored, state: OptimizerState) -> str:
     call = f"tf_lossscale.checkpoints.restore({stored.path!r}, model, optimizer)"
     found: List[str] = [] if state.iterations is None else ["iterations"]
     found += [] if not state.slots else ["slots"]
-    found += [] if not state.hyperparameters else ["hyperparameters"]
+    found += [] if not (state.hyperparameters or stored.config) else ["hyperparameters"]
     found += [] if state.scale is None else ["loss scale"]
     if not found:
         return "nothing of it is in the file"

@@ -1,14 +1,16 @@
 """Answers the requests of `isolated` about TensorFlow checkpoints, in its child process."""
 
 import os
-from typing import Any, Optional
+from typing import Any, Iterator, List, Optional
 
 from tf_lossscale._checkpoint import plans
-from tf_lossscale._checkpoint.finding import Contents
+from tf_lossscale._checkpoint.finding import Contents, State, StoredOptimizer
 from tf_lossscale._checkpoint.locate import CheckpointError, Place
 from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._checkpoint.tensorflow_files import Checkpoint, write
-from tf_lossscale._checkpoint_command import stored_optimizers
+from tf_lossscale._checkpoint_command import keras3_copies, saver_optimizers, stored_optimizers
+from tf_lossscale._restore import object_files
+from tf_lossscale._restore.stored import RestoreError
 from tf_lossscale._versions.base import tf
 
 # These do not show that the file is damaged.
@@ -25,8 +27,19 @@ def read(place: Place) -> Contents:
     checkpoint = Checkpoint(place.path)
     states = tuple(checkpoint.states())
     keys = "objects (tf.train.Checkpoint)" if checkpoint.has_objects else "names (tf.train.Saver)"
-    optimizers = tuple(stored_optimizers.described(place.path)) if checkpoint.has_objects else ()
+    optimizers = tuple(_optimizers(checkpoint))
     return Contents(place.path, f"{place.format}, keys by {keys}", states, optimizers=optimizers)
+
+
+def _optimizers(checkpoint: Checkpoint) -> Iterator[StoredOptimizer]:
+    if not checkpoint.has_objects:
+        yield from saver_optimizers.described(checkpoint)
+        return
+    try:
+        stored = object_files.stored_of(checkpoint)
+    except RestoreError as error:
+        raise CheckpointError(str(error)) from error
+    yield from stored_optimizers.described(stored)
 
 
 def convert(place: Place, written: Optional[str], **options: Any) -> Plan:
@@ -40,8 +53,7 @@ def convert(place: Place, written: Optional[str], **options: Any) -> Plan:
     states = list(checkpoint.states())
     if not states:
         return Plan([])
-    graph = checkpoint.object_graph() if checkpoint.has_objects else None
-    plan = plans.plan(place.path, states, checkpoint.tensors, graph, **options)
+    plan = _planned(checkpoint, states, **options)
     if written is not None:
         try:
             os.makedirs(os.path.dirname(written))
@@ -49,3 +61,21 @@ def convert(place: Place, written: Optional[str], **options: Any) -> Plan:
             raise CheckpointError(str(error)) from error
         write(checkpoint, plan, written)
     return plan
+
+
+def _planned(checkpoint: Checkpoint, states: List[State], to: str, **options: Any) -> Plan:
+    """Plans the copy; that of an object checkpoint of Keras 2 for Keras 3 has other objects."""
+    prefix = checkpoint.prefix
+    graph = checkpoint.object_graph() if checkpoint.has_objects else None
+    from_keras_2 = [state for state in states if state.layout.family == "keras"]
+    if graph is None or to != "keras3" or not from_keras_2:
+        return plans.plan(prefix, states, checkpoint.tensors, graph, to=to, **options)
+    plans.check_known(states)
+    plans.check_no_names(**options)
+    try:
+        return keras3_copies.plan(object_files.stored_of(checkpoint), checkpoint.tensors, graph)
+    except RestoreError as error:
+        raise CheckpointError(str(error)) from error
+    except keras3_copies.CannotCopy as error:
+        message = plans.refusal_for_program(prefix, from_keras_2[0], to, str(error))
+        raise CheckpointError(message) from error

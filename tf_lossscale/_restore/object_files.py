@@ -24,7 +24,13 @@ def read(prefix: str, names: Optional[saver_files.Names] = None) -> Stored:
         raise RestoreError(
             f"{prefix}: is no file of tf.train.Saver: its variables are found without names="
         )
-    stored = Stored(prefix, "checkpoint with objects", _nodes(checkpoint), Reader(checkpoint))
+    return stored_of(checkpoint)
+
+
+def stored_of(checkpoint: Checkpoint) -> Stored:
+    """Returns the objects of a checkpoint that has any."""
+    nodes, reader = _nodes(checkpoint), Reader(checkpoint)
+    stored = Stored(checkpoint.prefix, "checkpoint with objects", nodes, reader)
     stored.others = [
         Tensor(key, shape, dtype)
         for key, (dtype, shape) in sorted(checkpoint.tensors.items())

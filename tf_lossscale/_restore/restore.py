@@ -6,8 +6,10 @@ Everything is matched and read before the first variable is assigned.
 import collections.abc
 import os
 import re
+import zipfile
 from typing import Any, Dict, List, Optional, Tuple, Union
 
+from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.locate import HDF5, SAVED_MODEL, TENSORFLOW, CheckpointError, locate
 from tf_lossscale._restore import hdf5_files, object_files, saver_files
 from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
@@ -182,7 +184,22 @@ def _read(path: str, names: Optional[saver_files.Names]) -> Stored:
         return hdf5_files.read(place.path)
     if place.format in (TENSORFLOW, SAVED_MODEL):
         return object_files.read(place.path, names)
-    raise left_to_keras(path, "a .keras file", f"model = keras.models.load_model({path!r})")
+    raise _of_archive(path)
+
+
+def _of_archive(path: str) -> RestoreError:
+    """Returns the error for a `.keras` file, which says what reads it."""
+    try:
+        version = keras_files.version_in_archive(path)
+    except (CheckpointError, OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        return RestoreError(str(error) if path in str(error) else f"{path}: {error}")
+    if version.startswith("2."):
+        return RestoreError(
+            f"{path}: is a .keras file of Keras {version}. Load it where it was saved, or with "
+            "TF_USE_LEGACY_KERAS=1, and save a checkpoint there: "
+            "tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(prefix)"
+        )
+    return left_to_keras(path, "a .keras file", f"model = keras.models.load_model({path!r})")
 
 
 def _match_models(

@@ -24,7 +24,7 @@ from tf_lossscale._types import Array, CheckpointReader, Model, Variable
 Names = Mapping[str, Union[str, Variable]]
 """Variables of the program, or their paths in the model, by their names in the file."""
 
-_SLOTS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
+SLOTS_OF_V1: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     "Adam": (("m", "v"),),
     "RMSProp": (("rms", "momentum"), ("rms", "mg", "momentum")),
     "Adagrad": (("accumulator",),),
@@ -154,7 +154,7 @@ def _key(stored: SaverFile, number: int) -> str:
 
 
 def _slots_of(name: str, tensors: Mapping[str, Tensor]) -> Optional[_Slots]:
-    for optimizer, variants in _SLOTS.items():
+    for optimizer, variants in SLOTS_OF_V1.items():
         keys = list(_numbered(f"{name}/{optimizer}", tensors))
         for slots in variants:
             if len(slots) == len(keys):

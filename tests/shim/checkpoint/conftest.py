@@ -14,7 +14,12 @@ def real_child():
     """Starts the child process of the command as users do: a new Python."""
 
 
-INTACT_FILES = ("test_convert_names", "test_convert_objects", "test_inspect")
+INTACT_FILES = (
+    "test_convert_for_keras3",
+    "test_convert_names",
+    "test_convert_objects",
+    "test_inspect",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -109,6 +109,46 @@ def test_optimizers(pattern, written_by, classes, slots, checkpoint):
     assert f"on Keras 3: {optimizer['keras3']}" in out
 
 
+OTHER_OPTIMIZERS = [
+    ("1.15.5/contrib*/exponential_adam_refvars", "the name Adam", ["AdamOptimizer"], 7, "names="),
+    (
+        "1.15.5/contrib*/exponential_momentum_refvars",
+        "the name Momentum",
+        ["MomentumOptimizer"],
+        7,
+        "sums of gradients",
+    ),
+    ("2.4.4/v1.*/dynamic_adam_eager", "tf.train", [], None, "tf.compat.v1.train"),
+    ("2.3.4/keras_experimental.*/model_dyn_h5", "tf.keras", ["Adam"], 5, "checkpoints.restore("),
+    ("2.15.1/keras_final.LossScaleOptimizer/model_dyn_h5", "tf.keras", ["Adam"], 5, "restore("),
+    (
+        "2.15.1/keras_final.LossScaleOptimizer/model_dyn_keras",
+        "tf.keras 2.15.0",
+        ["Adam"],
+        5,
+        "TF_USE_LEGACY_KERAS",
+    ),
+    ("2.21.0/keras3.*/model_keras", "of Keras 3", ["Adam"], 4, "load_model("),
+    ("2.21.0/keras3.*/model_h5", "of Keras 3", ["Adam"], 4, "begins again"),
+    ("2.21.0/keras3.*/model_weights_h5", "of Keras 3, or", [], 4, "load_weights("),
+]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "written_by", "classes", "iterations", "way"), OTHER_OPTIMIZERS
+)
+def test_optimizers_of_other_files(pattern, written_by, classes, iterations, way, checkpoint):
+    path = recorded_files.file_of(pattern)
+    _, out, _ = checkpoint("inspect", path, "--json")
+    (optimizer,) = json.loads(out)["optimizers"]
+    assert written_by in optimizer["written_by"]
+    assert (optimizer["classes"], optimizer["iterations"]) == (classes, iterations)
+    assert way in optimizer["keras3"]
+    assert optimizer["slots"] or way == "begins again"  # of which Keras 3 uses other names
+    _, out, _ = checkpoint("inspect", path)
+    assert f"on Keras 3: {optimizer['keras3']}" in out
+
+
 @pytest.mark.parametrize("folder", SAVED_MODELS, ids=recorded_files.label)
 def test_saved_models(folder, tmp_path, checkpoint):
     dynamic = "model_dyn" in folder
