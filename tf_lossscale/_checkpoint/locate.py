@@ -54,9 +54,26 @@ def locate(path: str) -> Place:
         if _is_file(prefix + ".index"):
             return Place(TENSORFLOW, prefix)
     if not _is_file(path):
+        _check_access(path)
         raise CheckpointError(_nothing_there(path))
     _check_may_be_one_file(path, start)
     return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
+
+
+def _check_access(path: str) -> None:
+    """Raises CheckpointError for a path in a directory that must not be read.
+
+    `os.path.isfile` answers as if nothing were there.
+    """
+    if "://" in path:
+        return
+    for name in (path, path + ".index"):
+        try:
+            os.stat(name)
+        except PermissionError as error:
+            raise CheckpointError(f"{name}: permission denied") from error
+        except OSError:
+            pass
 
 
 def _nothing_there(path: str) -> str:
