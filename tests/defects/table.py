@@ -144,8 +144,8 @@ SHIM = r"""
     + pass
 
     # shim/monitoring/test_clipping.py
-    - if len(rows) > 1 and is_multiplied:
-    + if False:
+    - if len(rows) < 2 or most_factors <= own_factors:
+    + if True:
 
     # shim/recording/test_scale_rules.py
     - if not same_scale(scale, following):

@@ -13,7 +13,7 @@ from tf_lossscale._core.unscaled import source_of
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
 from tf_lossscale._types import (
-    Gradients,
+    Gradient,
     Graph,
     Loss,
     Operation,
@@ -245,18 +245,20 @@ def _bad_of(step: Step) -> BadGradients:
         unscaled = bad_gradients(step.unscaled)
         bad = _chosen(unscaled.count > 0, unscaled, bad)
     rows = step.tested if step.unscaled is None else step.unscaled
-    found = [[source_of(gradient) for gradient in row] for row in rows]
+    sources = [list(map(source_of, row)) for row in rows]
     # To unscale is one factor, which makes no finite gradient infinite.
-    own = 1 if step.unscaled is not None or step.unscales else 0
-    is_multiplied = any(source.factors > own for row in found for source in row)
-    if len(rows) > 1 and is_multiplied:
-        earlier = bad_gradients([[source.gradient for source in row] for row in found])
-        are_all = tf.equal(bad.count, len(rows))
-        bad = _chosen(tf.logical_and(are_all, earlier.count > 0), earlier, bad)
-    return bad
+    own_factors = 1 if step.unscaled is not None or step.unscales else 0
+    most_factors = max((source.factors for row in sources for source in row), default=0)
+    if len(rows) < 2 or most_factors <= own_factors:
+        return bad
+    earlier = bad_gradients([[source.gradient for source in row] for row in sources])
+    are_all = tf.equal(bad.count, len(rows))
+    return _chosen(tf.logical_and(are_all, earlier.count > 0), earlier, bad)
 
 
-def _are_changed(unscaled: Sequence[Gradients], tested: Sequence[Gradients]) -> bool:
+def _are_changed(
+    unscaled: Sequence[Sequence[Gradient]], tested: Sequence[Sequence[Gradient]]
+) -> bool:
     """Returns whether a step tests other gradients than those that were unscaled for it."""
     before = [id(gradient) for row in unscaled for gradient in row]
     return before != [id(gradient) for row in tested for gradient in row]
