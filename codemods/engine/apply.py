@@ -117,14 +117,13 @@ def _without_moves_of_removed(proposals: Sequence[Proposal]) -> list[Proposal]:
     removed = {reference for proposal in proposals for reference in proposal.removed}
     if not removed:
         return list(proposals)
-    return [
-        proposal._replace(moves=(), message=_INLINED)
-        if proposal.moves
-        and not proposal.removed
-        and removed.issuperset(place for place, _ in proposal.moves)
-        else proposal
-        for proposal in proposals
-    ]
+    found = []
+    for proposal in proposals:
+        moved = {place for place, _ in proposal.moves}
+        if moved and not proposal.removed and moved <= removed:
+            proposal = proposal._replace(moves=(), message=_INLINED)
+        found.append(proposal)
+    return found
 
 
 def _order(item: tuple[int, Finding]) -> tuple[int, int, int, str, str, str]:

@@ -28,10 +28,11 @@ def unified(path: str, old: bytes, new: bytes) -> bytes:
     name = path.replace("\\", "/") if os.sep == "\\" else path
     before, after = (quoted(side + name).encode("utf-8") for side in ("a/", "b/"))
     matcher = _Matcher(_lines(old), _lines(new))
-    hunks = [
-        line for group in matcher.get_grouped_opcodes(_CONTEXT) for line in matcher.hunk(group)
-    ]
-    lines = [b"--- " + before + b"\n", b"+++ " + after + b"\n", *hunks] if hunks else []
+    hunks = list(map(matcher.hunk, matcher.get_grouped_opcodes(_CONTEXT)))
+    if not hunks:
+        return b""
+    head = [b"--- " + before + b"\n", b"+++ " + after + b"\n"]
+    lines = itertools.chain(head, *hunks)
     return b"".join(line if line.endswith(b"\n") else line + b"\n" + _NO_NEWLINE for line in lines)
 
 

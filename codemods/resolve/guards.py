@@ -313,15 +313,13 @@ class _Guards:
     def _tried(self, place: _Guarded, statement: cst.Try, below: cst.CSTNode) -> Iterator[Branch]:
         """The guard that a `try` around an import or the read of a module is."""
         program = self._program
-        handlers = [
-            handler
-            for handler in statement.handlers
-            if handler.type is None or any(name in program.code(handler.type) for name in _MISSING)
-        ]
-        if below is statement.body and handlers:
+        handlers = [handler for handler in statement.handlers if _handles_missing(program, handler)]
+        if not handlers:
+            return
+        if below is statement.body:
             if _have_final(program, handlers, place) or _is_import(program, place, statement.body):
                 yield Branch(below, handlers, BranchKind.IMPORTED)
-        elif handlers and below is not statement.body and tries_tensorflow(program, statement):
+        elif tries_tensorflow(program, statement):
             yield Branch(below, [statement.body] if below in handlers else handlers)
 
     def _after_exit(self, statement: cst.CSTNode) -> Iterator[Branch]:
@@ -528,15 +526,27 @@ def _have_final(program: Program, parts: Collection[cst.CSTNode], place: _Guarde
 
 def _around_finals(program: Program, is_on_shim: bool) -> set[cst.CSTNode]:
     """What uses the current API, or the shim if a place is not on it, and what is around these."""
-    finals = [
-        place.node
-        for place in program.places()
-        if (not is_on_shim if _is_on_shim(place) else is_final(place))
-    ]
+    finals: list[cst.CSTNode] = []
+    for place in program.places():
+        counts = not is_on_shim if _is_on_shim(place) else is_final(place)
+        if counts:
+            finals.append(place.node)
     finals += [migrated for migrated, _ in program.migrated]
     finals += [imported.node for imported in program.imports() if _is_final_import(imported.path)]
-    finals += [use for node in tuple(finals) for uses in _uses(program, node) for use in uses]
-    return {above for final in finals for above in (final, *program.ancestors(final))}
+    for node in tuple(finals):
+        finals += itertools.chain.from_iterable(_uses(program, node))
+    around = set(finals)
+    for final in finals:
+        around.update(program.ancestors(final))
+    return around
+
+
+def _handles_missing(program: Program, handler: cst.ExceptHandler) -> bool:
+    """Whether a handler catches that a module or an attribute is missing."""
+    if handler.type is None:
+        return True
+    types = program.code(handler.type)
+    return any(name in types for name in _MISSING)
 
 
 def _is_on_shim(place: _Guarded) -> bool:

@@ -196,7 +196,9 @@ class Places:
     def _named_like_legacy(self) -> list[cst.Attribute]:
         """All attributes with the name of a legacy symbol, in the order of the source."""
         found = [node for name in _NAMES for node in self._scopes.attributes.get(name, ())]
-        order = {node: number for number, node in enumerate(self._parents if found else ())}
+        if not found:
+            return []
+        order = {node: number for number, node in enumerate(self._parents)}
         return sorted(found, key=order.__getitem__)
 
     def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
@@ -425,9 +427,13 @@ def _names_in_shim(meanings: frozenset[str]) -> set[str]:
 def _origin_of_star(node: cst.CSTNode, scope: Scope) -> str:
     """The path of a name that only one star import can bind; empty if there are several."""
     paths = {path for around in scope.chain() for _, path in around.stars}
-    path = min(paths) if len(paths) == 1 else ""
+    if len(paths) != 1:
+        return ""
+    (path,) = paths
+    if root_of(path) is not None:
+        return ""  # a star import of TensorFlow
     dot = "" if path.endswith(".") else "."
-    return f"{path}{dot}{code_of(node)}" if path and root_of(path) is None else ""
+    return f"{path}{dot}{code_of(node)}"
 
 
 def imports_of(scopes: ScopeBuilder) -> Iterator[Binding]:

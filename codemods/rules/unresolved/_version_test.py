@@ -44,10 +44,14 @@ def _of_comparison(program: Program, test: cst.CSTNode) -> str:
         return f"{version}.release[:2] {chosen}" if version and chosen else ""
     sides = [test.left, *(part.comparator for part in test.comparisons)]
     is_minor = any(_is_minor(program, side) for side in sides)
-    words = [_minor(program, side) if is_minor else _operand(program, side) for side in sides]
-    operators = [program.code(part.operator).strip() for part in test.comparisons]
-    pairs = [word for pair in zip(operators, words[1:]) for word in pair]
-    return " ".join([words[0], *pairs]) if all(words) else ""
+    to_word = _minor if is_minor else _operand
+    words = [to_word(program, side) for side in sides]
+    if not all(words):
+        return ""
+    text = words[0]
+    for part, word in zip(test.comparisons, words[1:]):
+        text += f" {program.code(part.operator).strip()} {word}"
+    return text
 
 
 def _is_minor(program: Program, node: cst.BaseExpression) -> bool:

@@ -144,12 +144,15 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
 
 
 def _path_of_call(program: Program, call: cst.Call) -> str:
+    """The path of `import_module("a.b")` or `getattr(a, "b")`; empty for other calls."""
     function = last_name(call.func)
-    first, *others = [argument.value for argument in call.args[:2]] or [call.func]
+    arguments = [argument.value for argument in call.args[:2]]
     if function in _IMPORTING:
-        return string_of(first) or ""
-    name = string_of(others[0]) if function in _NAMING and others else None
-    base = _path_of(program, first) if name else ""
+        return (string_of(arguments[0]) if arguments else "") or ""
+    if function not in _NAMING or len(arguments) < 2:
+        return ""
+    name = string_of(arguments[1])
+    base = _path_of(program, arguments[0]) if name else ""
     return f"{base}.{name}" if base else ""
 
 

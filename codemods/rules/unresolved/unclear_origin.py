@@ -137,15 +137,23 @@ def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """What an attribute holds, or a function of the file returns; none for anything else."""
     if isinstance(node, (cst.Attribute, cst.Name)):
         return sources_of(program, node)
-    function = node.func if isinstance(node, cst.Call) else None
-    bindings = bindings_of(program, function) if isinstance(function, cst.Name) else []
-    made = bindings[0].node if len(bindings) == 1 else None
-    returns = [
-        part.value
-        for part in walk(made.body if isinstance(made, cst.FunctionDef) else cst.Module([]))
-        if isinstance(part, cst.Return) and part.value is not None
-    ]
-    return [source for value in returns for source in sources_of(program, value)]
+    function = _function_of(program, node)
+    if function is None:
+        return []
+    found: list[cst.CSTNode] = []
+    for part in walk(function.body):
+        if isinstance(part, cst.Return) and part.value is not None:
+            found += sources_of(program, part.value)
+    return found
+
+
+def _function_of(program: Program, node: cst.CSTNode) -> cst.FunctionDef | None:
+    """The function of the file that a call certainly calls."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
+        return None
+    bindings = bindings_of(program, node.func)
+    bound = bindings[0].node if len(bindings) == 1 else None
+    return bound if isinstance(bound, cst.FunctionDef) else None
 
 
 def _exact_tests(program: Program) -> Iterator[Proposal]:
