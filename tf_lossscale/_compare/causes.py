@@ -80,6 +80,11 @@ def _near(ratio: float, factor: float) -> bool:
 
 def whole(ratio: float) -> Optional[int]:
     """Returns the whole number from 2 on that a ratio or its inverse is; None if it is none."""
-    larger = max(ratio, 1 / ratio) if ratio > 0 else 0.0
-    count = round(larger) if larger < _PARTS + 0.5 else 0
-    return count if count >= 2 and abs(larger - count) < min(_WHOLE, 2e-3 * count) else None
+    if not ratio > 0:
+        return None
+    larger = max(ratio, 1 / ratio)
+    if larger >= _PARTS + 0.5:
+        return None
+    count = round(larger)
+    is_near = abs(larger - count) < min(_WHOLE, 2e-3 * count)
+    return count if count >= 2 and is_near else None

@@ -216,9 +216,12 @@ def difference(one: Optional[float], other: Optional[float], least: float = 0.0)
 
 
 def _state(finite: Optional[bool], applied: Optional[bool]) -> str:
-    if applied is False or (applied is None and finite is False):
+    is_skipped = finite is False if applied is None else not applied
+    if is_skipped:
         return "skipped"
-    return "not finite" if finite is False else "" if finite or applied else "?"
+    if finite is False:
+        return "not finite"
+    return "" if finite or applied else "?"
 
 
 def _cell(value: Optional[float]) -> str:

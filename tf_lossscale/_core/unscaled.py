@@ -5,6 +5,7 @@ them NaN if one is not finite, so only the gradients before it show which one th
 google-research/bert#915). `UnscaledGradients` remembers them from one to the other.
 """
 
+import itertools
 import threading
 import weakref
 from typing import Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence, Set
@@ -61,9 +62,8 @@ class UnscaledGradients:
         known = [reply for reply in replies if reply is not None]
         if not known or len(known) != len(replies):
             return None
-        found = [
-            [gradient for reply in known for gradient in reply[i]] for i in range(len(known[0]))
-        ]
+        # `known` has rows by replica, and in each a list of gradients by variable.
+        found = [list(itertools.chain(*of_variable)) for of_variable in zip(*known)]
         return found if _are_computed(found, tested) else None
 
     def _here(self) -> _Notes:

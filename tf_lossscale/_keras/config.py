@@ -222,9 +222,14 @@ def _keras_for(serialized: Config) -> ModuleType:
     config = serialized.get("config") or {}
     from_keras_3 = "gradient_accumulation_steps" in config
     from_keras_2 = "is_legacy_optimizer" in config or "decay" in config
-    loaded = [family.keras for family in loaded_families()] if from_keras_3 or from_keras_2 else []
-    writers = (keras for keras in loaded if is_keras_3(keras) == from_keras_3)
-    return calling_keras() or next(writers, None) or tf.keras
+    calling = calling_keras()
+    if calling is not None:
+        return calling
+    if from_keras_3 or from_keras_2:
+        for family in loaded_families():
+            if is_keras_3(family.keras) == from_keras_3:
+                return family.keras
+    return tf.keras
 
 
 def _for_keras_3(keras: ModuleType, serialized: Config) -> Config:

@@ -122,8 +122,12 @@ def _implementation(family: KerasFamily) -> Class:
 
 def _metaclass_of(bases: Sequence[Class]) -> Class:
     """Returns a metaclass that is compatible with all bases, creating one if needed."""
-    given = dict.fromkeys([OneKind, *map(type, bases)])
-    most_derived = [cls for cls in given if sum(issubclass(other, cls) for other in given) == 1]
+    given = list(dict.fromkeys([OneKind, *map(type, bases)]))
+    most_derived = []
+    for metaclass in given:
+        others = [other for other in given if other is not metaclass]
+        if not any(issubclass(other, metaclass) for other in others):
+            most_derived.append(metaclass)
     return most_derived[0] if len(most_derived) == 1 else _combined(tuple(most_derived))
 
 

@@ -1,7 +1,7 @@
 """The base class of the wrappers of Keras 2 optimizers, and that for TensorFlow 2.11 and later."""
 
 import inspect
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.refusals import refuse_updates
 from tf_lossscale._core.replicas import replica_count
@@ -42,28 +42,39 @@ def forwards(base: Class, own: Sequence[Class]) -> Dict[str, Any]:
     optimizer and so miss our loss scale.
     """
     bases = [base for cls in own for base in cls.__mro__]
-    ours = set().union(*[vars(cls) for cls in bases if cls.__module__.startswith("tf_lossscale.")])
+    our_bases = [cls for cls in bases if cls.__module__.startswith("tf_lossscale.")]
+    defined = set().union(*map(vars, our_bases))
     mixins = [cls for cls in bases if cls.__name__.endswith("DelegatingTrackableMixin")]
     delegated = set().union(*map(vars, mixins))
-    trackable = {
+    restored = delegated.difference(defined, _OF_TENSORS)
+    namespace = {
         name: value
         for name, value in vars(Trackable).items()
-        if name in delegated
-        # Checkpoints take a class that defines these for one that has tensors of its own.
-        and name not in ("_restore_from_tensors", "_serialize_to_tensors", *ours)
-        and not is_special(name)
+        if name in restored and not is_special(name)
     }
+    for cls in base.__mro__:
+        if _is_of_optimizers(cls, base):
+            namespace.update(_forwarded(cls, defined))
+    return namespace
+
+
+def _forwarded(cls: Class, defined: Collection[str]) -> Iterator[Tuple[str, Forward]]:
+    """Yields a `Forward` for each method and property that our classes do not define, by name."""
+    for name, value in vars(cls).items():
+        if name in defined or is_special(name) or not hasattr(value, "__get__"):
+            continue
+        is_method = inspect.isfunction(value)
+        yield name, ForwardedMethod(name, value) if is_method else Forward(name)
+
+
+# Checkpoints take a class that defines these for one that has tensors of its own.
+_OF_TENSORS = ("_restore_from_tensors", "_serialize_to_tensors")
+
+
+def _is_of_optimizers(cls: Class, base: Class) -> bool:
+    """Returns whether a base of Keras's class `base` belongs to the optimizers of this Keras."""
     keras = base.__module__.split(".")[0]
-    forwarded = {
-        name: ForwardedMethod(name, value) if inspect.isfunction(value) else Forward(name)
-        for cls in base.__mro__
-        if cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
-        for name, value in vars(cls).items()
-        if not is_special(name)
-        and hasattr(value, "__get__")  # plain class attributes are not forwarded
-        and name not in ours
-    }
-    return dict(trackable, **forwarded)
+    return cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
 
 
 @methods_shown_as("LossScaleOptimizer")

@@ -123,10 +123,13 @@ def _sources(step: Step) -> List[List[Gradient]]:
     if step.unscaled is not None and not step.unscales:
         return []
     rows = step.tested if step.unscaled is None else step.unscaled
-    found = [[source_of(gradient) for gradient in row] for row in rows]
+    if len(rows) < 2:
+        return []
+    found = [list(map(source_of, row)) for row in rows]
     # Our class for Keras 3 divides them once itself.
-    own = 1 if step.unscales and not step.are_scaled else 0
-    if len(rows) < 2 or all(source.factors <= own for row in found for source in row):
+    own_factors = 1 if step.unscales and not step.are_scaled else 0
+    most_factors = max((source.factors for row in found for source in row), default=0)
+    if most_factors <= own_factors:
         return []
     return [[source.gradient for source in row] for row in found]
 

@@ -349,12 +349,13 @@ def _fitting(states: List[OptimizerState], matches: List[Match]) -> List[Optimiz
     """Returns the optimizers whose slots belong to the models; all, if there is only one."""
     if len(states) <= 1 or not matches:
         return states
-    known = {number for match in matches for number in match.variables}
-    return [
-        state
-        for state in states
-        if any(slot.variable in known for slot in state.slots) or set(state.trained) & known
-    ] or states
+    of_models = {number for match in matches for number in match.variables}
+    fitting = []
+    for state in states:
+        own = {slot.variable for slot in state.slots} | set(state.trained)
+        if not own.isdisjoint(of_models):
+            fitting.append(state)
+    return fitting or states
 
 
 def _finalize_layers(plan: Plan, models: List[Model]) -> None:

@@ -322,11 +322,12 @@ def _first_copies(copies: Sequence[Sequence[Optional[Tensor]]]) -> List[Optional
     The replicas wait for each other in the sums, and a Session runs only the operations that are
     needed: so each result depends on all of them.
     """
-    sums = [value for values in copies for value in values if value is not None]
+    sums = [copy for of_gradient in copies for copy in of_gradient if copy is not None]
     # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
-    needed = sums if tf.executing_eagerly() else [value.op for value in sums]
+    needed = sums if tf.executing_eagerly() else [copy.op for copy in sums]
     with tf.control_dependencies(needed):
-        return [None if values[0] is None else tf.identity(values[0]) for values in copies]
+        first = [of_gradient[0] for of_gradient in copies]
+        return [None if copy is None else tf.identity(copy) for copy in first]
 
 
 def _check_one_sum(optimizer: Optimizer, shards: Shards) -> None:
