@@ -138,6 +138,15 @@ def test_tox_has_the_environments_and_pins_of_the_releases():
     assert install in read("tox.ini")
 
 
+def test_the_tests_that_tox_names_exist():
+    """pytest says nothing of a file that it is to ignore and that does not exist."""
+    settings = config("tox.ini")
+    words = " ".join([*settings["decided"].values(), settings["core"]["tests"]]).split()
+    named = [word for word in words if word != "--ignore"]
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_make_and_pip_install_the_newest_release():
     newest = RELEASES[-1].version
     assert re.findall(r"==([\d.]+)\.\*", read("Makefile")) == [newest] * 3

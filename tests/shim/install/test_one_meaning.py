@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 import pytest
 import tensorflow as tf
-from processes import SHIM, run_program, run_python
+from processes import LONG, SHIM, run_program, run_python
 from support import TF_VERSION as TF
 
 pytestmark = pytest.mark.skipif(TF < (2, 2), reason="`train_step` came with TensorFlow 2.2")
@@ -112,4 +112,6 @@ def test_every_way_to_our_classes_ends_like_the_originals(
 ) -> None:
     if programs == "final" and TF < (2, 4) and way != "import":
         pytest.skip("install() adds no names that came later")
+    if way == "install" and programs in originals() and not LONG:
+        pytest.skip("install() adds none of the names, and `run` does the same")
     assert run(way, programs, tmp_path) == expected(way, programs)
