@@ -33,6 +33,9 @@ GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21
 # is that of tests/conftest.py.
 PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
 
+# Who adds a test sees what it costs.
+SLOWEST = --durations 15 --durations-min 2
+
 DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
@@ -67,10 +70,10 @@ types: $(TEST)/.ready
 	$(TEST)/bin/mypy
 
 unit: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest $(PARALLEL) -m "not slow" tests
+	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) -m "not slow" tests
 
 test-long: $(TEST)/.ready
-	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest $(PARALLEL) tests
+	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) tests
 
 # Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready
