@@ -6,19 +6,16 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Sequence
-
-# The parts of `JSONDecoder`, which alone know positions; typeshed leaves them out.
-from json.decoder import JSONArray, JSONObject, scanstring  # type: ignore[attr-defined]
-from json.scanner import py_make_scanner  # type: ignore[attr-defined]
-from typing import Any, Callable, Union
+from typing import Any, Union
 
 from ..model import Finding, Options
 from ..resolve.vocabulary import MODULE, NAMES, SCALING
+from .json_positions import Array, NestingError, String, parsed_json
 from .magics import mask
 from .parse import SourceError
 from .render import LONGEST_LINE, Place
 
-__all__ = ["Array", "NestingError", "Notebook", "String", "parsed_json"]
+__all__ = ["Notebook"]
 
 _NOT_PYTHON = "LS910"
 _IN_MAGIC = "magic and shell lines are not rewritten: migrate this line by hand"
@@ -28,8 +25,6 @@ _LEGACY = re.compile(
 )
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""
-_MOST_LEVELS = 200
-"""The limit for nested arrays and objects. Notebooks have at most a few dozen levels."""
 
 
 class _Cell:
@@ -215,74 +210,3 @@ def _encoded(body: str, cell: _Cell, new: str) -> str:
     between = body[items[0].end : items[1].start] if len(items) > 1 else "," + (first or " ")
     last = body[items[-1].end : items.end - 1]
     return "[" + first + between.join(f'"{line}"' for line in raw) + last + "]"
-
-
-# JSON with the positions of arrays and strings, so that edits can keep all other bytes.
-
-
-class NestingError(ValueError):
-    """The text is nested more than `_MOST_LEVELS` deep, at the index `at`."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__(f"nested more than {_MOST_LEVELS} deep")
-        self.at = at
-
-
-class String(str):
-    """A string, which is the text from `start` to `end`, with the quotes."""
-
-    start: int
-    end: int
-
-
-class Array(list[Any]):
-    """An array, which is the text from `start` to `end`, with the brackets."""
-
-    start: int
-    end: int
-
-
-class _Decoder(json.JSONDecoder):
-    """A decoder with Python's scanner that is written in Python, which calls the functions here."""
-
-    def __init__(self) -> None:
-        # Numbers stay text: Python is slow to convert many digits, or refuses.
-        super().__init__(strict=False, parse_int=str)
-        self._depth = 0
-        self.parse_array = self._array
-        self.parse_object = self._object
-        self.parse_string = self._string
-        self.scan_once = py_make_scanner(self)
-
-    def _array(self, at: tuple[str, int], *more: Any) -> tuple[Array, int]:
-        value, end = self._nested(JSONArray, at, *more)
-        array = Array(value)
-        array.start, array.end = at[1] - 1, end
-        return array, end
-
-    def _object(self, at: tuple[str, int], *more: Any) -> Any:
-        return self._nested(JSONObject, at, *more)
-
-    def _string(self, text: str, at: int, strict: bool) -> tuple[String, int]:
-        value, end = scanstring(text, at, strict)
-        string = String(value)
-        string.start, string.end = at - 1, end
-        return string, end
-
-    def _nested(self, parse: Callable[..., Any], at: tuple[str, int], *more: Any) -> Any:
-        if self._depth == _MOST_LEVELS:
-            raise NestingError(at[1] - 1)
-        self._depth += 1
-        found = parse(at, *more)
-        self._depth -= 1
-        return found
-
-
-def parsed_json(text: str) -> Any:
-    """Parses a JSON text, of which every `Array` and `String` has its position.
-
-    Raises:
-      json.JSONDecodeError: if the text is not JSON.
-      NestingError: if it is nested too deeply.
-    """
-    return _Decoder().decode(text)

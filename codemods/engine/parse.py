@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
 import warnings
-from collections.abc import Iterator
 from typing import Optional, Union
 
 import libcst as cst
+
+from .libcst_internals import unvalidated
 
 __all__ = [
     "PythonTree",
@@ -77,7 +77,7 @@ def parsed(source: bytes, tree: PythonTree) -> cst.Module:
     if line is not None:
         raise SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     try:
-        with _unvalidated():
+        with unvalidated():
             return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
         # LibCST reports the place after the error.
@@ -148,20 +148,6 @@ def _line_of_depth(error: Optional[Exception]) -> Optional[int]:
         "too many nested|too many levels", error.msg
     )
     return (error.lineno or 0) if isinstance(error, SyntaxError) and is_depth else None
-
-
-@contextlib.contextmanager
-def _unvalidated() -> Iterator[None]:
-    """Disables the validation of new nodes, which takes a sixth of the parse time.
-
-    It is not needed: the tree is compared with the source before anything is edited.
-    """
-    validate = cst.CSTNode.__post_init__
-    cst.CSTNode.__post_init__ = lambda node: None  # type: ignore[method-assign,assignment]
-    try:
-        yield
-    finally:
-        cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
 
 
 def looks_like_python_2(source: bytes) -> bool:

@@ -17,11 +17,8 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
-# The state that `Module.code` renders with. `code_for_node` is its only public use and gives no
-# hook for positions; LibCST's own position provider subclasses it in the same way.
-from libcst._nodes.internal import CodegenState
-
 from ..model import Finding, Safety
+from .libcst_internals import CodegenState, generate
 from .parse import PythonTree, check_round_trip, check_syntax, parsed
 
 __all__ = ["LONGEST_LINE", "Place", "Source"]
@@ -138,16 +135,16 @@ def _render(
     """
     statements: dict[cst.CSTNode, list[str]] = {}
     for line in module.header:
-        line._codegen(state)
+        generate(line, state)
     for statement in module.body:
         start = len(state.tokens)
         if statement in known:
             state.tokens += known[statement]
         else:
-            statement._codegen(state)
+            generate(statement, state)
         statements[statement] = state.tokens[start:]
     for line in module.footer:
-        line._codegen(state)
+        generate(line, state)
     if not module.has_trailing_newline:
         state.pop_trailing_newline()
     elif not state.tokens:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from command_line import LEGACY
-from tf_lossscale_codemods.engine.notebook import Array, String, parsed_json
+from tf_lossscale_codemods.engine.json_positions import Array, String, parsed_json
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import FileResult, Options
 
