@@ -117,6 +117,13 @@ def unsubscribe(subscriber: Subscriber) -> None:
         sys.meta_path.remove(_finder)
 
 
+def remove_finder_of_run() -> None:
+    """Removes the finder by which `tf-lossscale run` installs at the first import of TensorFlow."""
+    for finder in list(sys.meta_path):
+        if getattr(finder, "installs_tf_lossscale", False):
+            sys.meta_path.remove(finder)
+
+
 def subscribers() -> List[Subscriber]:
     return list(_finder.subscribers)
 

@@ -64,6 +64,12 @@ def gate(condition: Tensor, otherwise: ToOperation) -> Tensor:
 
 
 def _gated(condition: Tensor, then: ToOperation, otherwise: Optional[ToOperation]) -> Tensor:
+    """Builds a conditional with one switch, in the graph of a Session; returns what `branch` does.
+
+    Both functions are built in the current graph. Their operations wait for one end of the switch,
+    so that a Session runs those of one branch only. They must create them all themselves: an
+    operation from outside would run in any case. Names begin with `cond/`, as with `tf.cond`.
+    """
     with tf1.name_scope(None, "cond") as scope:
         switch = tf.raw_ops.Switch(data=condition, pred=condition)
         skips, runs = tf.identity(switch.output_false), tf.identity(switch.output_true)

@@ -1,10 +1,8 @@
 """Refuses the methods by which an optimizer around our class would step without the loss scale."""
 
-import sys
-from types import FrameType
-from typing import Any, Callable, Optional, Sequence, Type
+from typing import Any, Callable, Sequence, Type
 
-from tf_lossscale._types import Class, Method, Optimizer
+from tf_lossscale._types import Class, Method
 from tf_lossscale._versions.base import do_not_convert
 
 _MARK = "_refuses_updates"
@@ -35,33 +33,18 @@ def refuse_updates(
 
 
 def _refusing(method: str, error: Type[Exception], prefix: str) -> Any:
+    """Returns a method that raises the error, and looks like the method of this name."""
+
     @do_not_convert
     def refuse(self: Any, *args: object, **kwargs: object) -> None:
-        outer = _optimizer_around(self)
-        reason = "would apply gradients that are not tested, and never update the loss scale"
-        if outer is None:
-            raise error(
-                f"{prefix}{method}() of a loss-scale optimizer {reason}: call apply_gradients()."
-            )
         inner = vars(self).get("_optimizer", vars(self).get("_opt"))
-        names = type(outer).__name__, type(inner).__name__
         raise error(
-            f"{prefix}{names[0]} calls {method}() of the loss-scale optimizer inside it, which "
-            f"{reason}: put the loss-scale optimizer outside, as in LossScaleOptimizer("
-            f"{names[0]}({names[1]}(...)))."
+            f"{prefix}{method}() of a loss-scale optimizer would apply gradients that are not "
+            "tested, and never update the loss scale: call apply_gradients(); or if another "
+            "optimizer makes this call, put the loss-scale optimizer outside of it, as in "
+            f"LossScaleOptimizer(TheOtherOptimizer({type(inner).__name__}(...)))."
         )
 
     refuse.__name__, refuse.__qualname__ = method, f"LossScaleOptimizer.{method}"
     vars(refuse)[_MARK] = True
     return refuse
-
-
-def _optimizer_around(wrapper: Optimizer) -> Optional[Optimizer]:
-    """Returns the optimizer one of whose methods has called a method of `wrapper`, or None."""
-    frame: Optional[FrameType] = sys._getframe(2)
-    while frame is not None:
-        caller = frame.f_locals.get("self")
-        if caller is not wrapper and callable(getattr(type(caller), "apply_gradients", None)):
-            return caller
-        frame = frame.f_back
-    return None

@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterable, Optional, Tuple
 
 from tf_lossscale._types import Class, LossScaleObject, Optimizer
 from tf_lossscale._versions.base import tf1
+from tf_lossscale._versions.interventions import set_class
 
 _installed: Dict[type, Optional[type]] = {}
 
@@ -105,7 +106,7 @@ def change_class(loss_scale: LossScaleObject, mixin: type, overrides: bool) -> N
         }
         bases = (mixin, cls) if overrides else (cls, mixin)
         _classes[key] = type(cls)(cls.__name__, bases, body)
-    loss_scale.__class__ = _classes[key]
+    set_class(loss_scale, _classes[key])
 
 
 def behaves_as(loss_scale: LossScaleObject) -> Class:

@@ -19,7 +19,8 @@ from tf_lossscale._types import (
     VarList,
 )
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.files import Trackable, called_from_checkpoint
+from tf_lossscale._versions.callers import called_from_checkpoint
+from tf_lossscale._versions.files import Trackable
 
 
 @do_not_convert

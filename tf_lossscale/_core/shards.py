@@ -16,16 +16,15 @@ them.
 
 import itertools
 import os
-import sys
 import threading
 import weakref
 import zlib
-from types import FrameType
 from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
 from tf_lossscale._types import Loop, Strategy, Tensor
 from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.callers import innermost_line_outside
 from tf_lossscale._versions.graphs import current_loop, outermost_graph
 
 
@@ -145,15 +144,13 @@ class Call(NamedTuple):
 
 def this_call(what: str) -> Call:
     """Returns the call by the innermost line that is not in TensorFlow, Keras or this package."""
-    frame: Optional[FrameType] = sys._getframe(1)
-    while frame and str(frame.f_globals.get("__name__", "")).split(".")[0] in _LIBRARIES:
-        frame = frame.f_back
-    if frame is None:
+    line = innermost_line_outside(_LIBRARIES)
+    if line is None:
         return Call(what, "no file", 0)
-    name, function = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
+    name = os.path.basename(line.file)
     if name.startswith("__autograph_generated_file"):
         name = "code by AutoGraph"  # the file has another name in each process
-    return Call(what, f"{name}, in {function}", frame.f_lineno)
+    return Call(what, f"{name}, in {line.function}", line.number)
 
 
 class Step(NamedTuple):

@@ -9,7 +9,7 @@ import sys
 import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Any, List, NamedTuple, Optional, Set
 
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._install import namespaces
@@ -19,6 +19,7 @@ from tf_lossscale._versions.interventions import (
     COMPILERS,
     INSTALLED,
     Attributes,
+    SuppliedModules,
     hook_compile,
     is_compile_hooked,
     unhook_compile,
@@ -76,10 +77,7 @@ def uninstall() -> None:
     """
     global _record
     with _lock:
-        for finder in list(sys.meta_path):
-            # The finder of `tf-lossscale run`, which installs at the first import of TensorFlow.
-            if getattr(finder, "installs_tf_lossscale", False):
-                sys.meta_path.remove(finder)
+        _import_hook.remove_finder_of_run()
         unhook_compile()
         if _record is not None:
             _import_hook.unsubscribe(_installer)
@@ -169,7 +167,7 @@ class _Installer(_import_hook.Subscriber):
         parent, _, child = name.rpartition(".")
         if is_private(name):
             module = SyntheticNamespace(name)
-            _record.modules[name] = sys.modules[name] = module
+            _record.modules.add(module)
             # Python will set it as an attribute of its parent when its import completes.
             _record.attributes.remember(sys.modules[parent], child)
             return module.__spec__
@@ -199,9 +197,7 @@ class _Record:
     def __init__(self) -> None:
         self.replace = False
         self.attributes = Attributes()
-        self.modules: Dict[
-            str, SyntheticNamespace
-        ] = {}  # by full name: the shim's in `sys.modules`
+        self.modules = SuppliedModules()
         self.tensorflow_is_there = False  # whether `import tensorflow` has completed
         self.early: Set[str] = set()  # the modules of interest that were imported before that
         self.subscribers = _import_hook.subscribers()  # those that the import hook had before
@@ -210,9 +206,7 @@ class _Record:
         """Restores the attributes of TensorFlow's modules, and removes the modules of the shim."""
         loaded = list(sys.modules.items())
         self.attributes.undo([module for name, module in loaded if _may_cache(name, module)])
-        for name, module in self.modules.items():
-            if sys.modules.get(name) is module:
-                del sys.modules[name]
+        self.modules.undo()
 
 
 def _may_cache(name: str, module: Any) -> bool:
@@ -248,6 +242,11 @@ def _scaling_of_compile(model: Model, always: bool) -> Any:
 
 
 def _fill_namespace(record: _Record, module_name: str, module: ModuleType, namespace: str) -> None:
+    """Adds the symbols that a module of the API lacks, and replaces those that are to be replaced.
+
+    In a Keras they are loaded when they are first read: our classes import Keras, which may be in
+    the middle of its own import.
+    """
     present = set(dir(module))
     _supply(record, module, module_name, namespace, present)
     symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
@@ -291,6 +290,6 @@ def _supply(
         if child not in present:
             below = namespaces.join(namespace, child)
             module = SyntheticNamespace(f"{name}.{child}", below)
-            record.modules[module.__name__] = sys.modules[module.__name__] = module
+            record.modules.add(module)
             record.attributes.bind(parent, child, module)
             _supply(record, module, module.__name__, below, set())

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import sys
 from types import ModuleType
 from typing import Any, Dict, Optional
 
@@ -16,18 +15,19 @@ from tf_lossscale._keras.arguments import (
     final_loss_scale,
     loss_scale_from_config,
 )
+from tf_lossscale._namespace import load
+from tf_lossscale._paths import symbol_at
 from tf_lossscale._types import Class, Config, CustomObjects, LossScaleObject, Optimizer, ScaleState
 from tf_lossscale._versions.base import has, tf
+from tf_lossscale._versions.callers import calling_keras, conversion_to_legacy
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
 from tf_lossscale._versions.keras import (
     KerasKind,
-    calling_keras,
     default_family,
     is_keras_3,
     keras_family,
     loaded_families,
 )
-from tf_lossscale._versions.keras_optimizers import conversion_to_legacy
 from tf_lossscale._versions.releases import Since
 
 _NOT_ARGUMENTS = (
@@ -64,6 +64,10 @@ as before.
 
 
 def _config_around(optimizer: Optimizer, inner: Optimizer) -> Config:
+    """Returns the configuration of an optimizer around the serialized `inner`.
+
+    In the old form if only that can hold the loss scale, or the installed Keras reads no other.
+    """
     family = optimizer._family
     state = optimizer._state
     only_old = state.decides or (state.dynamic and state.multiplier != 2)
@@ -87,6 +91,7 @@ def serialized_loss_scale(scale: LossScaleObject) -> Config:
 
 
 def _state_as_loss_scale(state: ScaleState) -> Config:
+    """Returns the loss scale of an optimizer as TensorFlow 2.0 to 2.3 serialize it."""
     if state.decides:
         return serialized_loss_scale(state.loss_scale)
     if not state.dynamic:
@@ -192,7 +197,7 @@ def _is_public(cls: Class) -> bool:
 
 def _public_experimental() -> Class:
     # By its public path, because the module of that class imports this one.
-    return sys.modules["tf_lossscale"].keras.mixed_precision.experimental.LossScaleOptimizer
+    return load(symbol_at("keras.mixed_precision.experimental.LossScaleOptimizer"))
 
 
 def _accepts(cls: Class, *args: object, **kwargs: object) -> bool:
@@ -204,6 +209,11 @@ def _accepts(cls: Class, *args: object, **kwargs: object) -> bool:
 
 
 def _inner(cls: Class, serialized: Config, custom_objects: Optional[CustomObjects]) -> Optimizer:
+    """Returns the inner optimizer of a configuration, which Keras may have made already.
+
+    It is of the Keras that `cls` is bound to, if it is to one; or else of the Keras that reads the
+    file.
+    """
     if not isinstance(serialized, dict):
         return serialized  # Keras has already deserialized it
     # A class that is already bound to one kind of inner optimizer reads this kind.

@@ -65,6 +65,11 @@ class OneKind(SameClass):
         refuse_uncalled(cls, *[kind.value for kind in kinds])
 
     def mro(cls) -> List[type]:
+        """Puts one implementation into the order of classes: that of the last base class.
+
+        A subclass of our public class for another kind of inner optimizer has two, that of the
+        default kind and its own. The methods of both would mix.
+        """
         order = type.mro(cls)
         implementations = [base for base in order if "_is_implementation" in vars(base)]
         if len(implementations) < 2:
@@ -157,6 +162,11 @@ def _class_for(cls: Class, family: KerasFamily) -> Class:
 
 @functools.lru_cache(maxsize=None)
 def _derived(public: Class, family: KerasFamily, name: str) -> Class:
+    """Returns a class like `public` whose instances wrap optimizers of this family, made once.
+
+    For ours, its name and module are those of Keras's class, which files contain. For a user's
+    subclass, files are registered under the name of that subclass.
+    """
     is_ours = "role" in vars(public)
     bases = (public,) if public._family == family else (public, _implementation(family))
     body = {

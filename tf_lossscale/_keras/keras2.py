@@ -44,8 +44,8 @@ def forwards(base: Class, own: Sequence[Class]) -> Dict[str, Any]:
     bases = [base for cls in own for base in cls.__mro__]
     our_bases = [cls for cls in bases if cls.__module__.startswith("tf_lossscale.")]
     defined = set().union(*map(vars, our_bases))
-    mixins = [cls for cls in bases if cls.__name__.endswith("DelegatingTrackableMixin")]
-    delegated = set().union(*map(vars, mixins))
+    # A mixin of the installed wrapper delegates them, which is not trackable itself.
+    delegated = set().union(*[vars(cls) for cls in bases if not issubclass(cls, Trackable)])
     restored = delegated.difference(defined, _OF_TENSORS)
     namespace = {
         name: value

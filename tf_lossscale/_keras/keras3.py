@@ -25,7 +25,7 @@ from tf_lossscale._types import (
 )
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.keras import called_by_keras
+from tf_lossscale._versions.callers import called_by_keras
 from tf_lossscale._versions.update_methods import UPDATE_METHODS
 
 _OF_KERAS_2 = (
@@ -296,6 +296,12 @@ class Keras3Wrapper(Keras3Attributes):
         variables: List[Variable],
         summed_by_caller: bool = False,
     ) -> None:
+        """Makes a step with the scaled gradients of one replica, within its replica context.
+
+        The gradients are summed over the replicas before they are tested, so that all replicas skip
+        or none does. The inner optimizer is given the sums if it treats them as it treats its own
+        sum; otherwise the gradients themselves, and it sums again.
+        """
         scaling.require_replica_context("apply")
         self._raise_if_strategy_unsupported()
         keras_optimizers.build_as_apply_does(self, variables)

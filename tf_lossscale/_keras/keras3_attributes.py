@@ -27,7 +27,7 @@ from tf_lossscale._types import (
     Variables,
 )
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.keras import called_by_keras
+from tf_lossscale._versions.callers import called_by_keras
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38

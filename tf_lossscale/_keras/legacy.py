@@ -31,7 +31,8 @@ from tf_lossscale._types import (
 )
 from tf_lossscale._versions import optimizer_v2
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.files import TrackableReference, called_from_checkpoint
+from tf_lossscale._versions.callers import called_from_checkpoint
+from tf_lossscale._versions.files import TrackableReference
 from tf_lossscale._versions.keras_optimizers import (
     defined_outside,
     overrides,
@@ -89,6 +90,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         grad_loss: Optional[Tensor] = None,
         tape: Optional[Tape] = None,
     ) -> Pairs:
+        """Computes the gradients of the scaled loss, and unscales them; returns pairs.
+
+        From TensorFlow 2.4 on the inner optimizer computes them. Before, it does so for a function
+        without clipping only: with clipping, it would clip the scaled gradients.
+        """
         scaled, tape = self._scaled_on_tape(loss, tape)
         compute = self._optimizer._compute_gradients
         if optimizer_v2.COMPUTES_WITH_TAPE:
@@ -235,6 +241,11 @@ def _sum_before_the_test(wrapper: LossScaleWrapper, request: StepRequest) -> Ste
 def _sum_unless_the_inner_optimizer_must(
     wrapper: LossScaleWrapper, request: StepRequest
 ) -> StepRequest:
+    """Sums the gradients over the replicas for the step, and for the inner optimizer.
+
+    Not for one whose own sum or `apply_gradients` a program has overridden: it must get what it
+    gets from TensorFlow's class, the gradients of each replica.
+    """
     inner, family = wrapper._optimizer, wrapper._family
     needs_own = (
         optimizer_v2.has_own_aggregation(family, inner)

@@ -29,10 +29,10 @@ from tf_lossscale._types import (
     Tensor,
 )
 from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.callers import called_for_a_value
 from tf_lossscale._versions.tensors import (
     AbstractTensor,
     EagerTensor,
-    called_for_a_value,
     pack_into_lists,
 )
 

@@ -46,7 +46,9 @@ from tf_lossscale._keras.origins import (
 from tf_lossscale._keras.traced_calls import TracedCall, TracedCalls
 from tf_lossscale._types import Class, Function, Gradients, Graph, Loss, Method, Tensor, Variables
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graphs import function_traced_to, graphs_around, is_branch
+from tf_lossscale._versions.callers import function_traced_to
+from tf_lossscale._versions.graphs import graphs_around, is_branch
+from tf_lossscale._versions.interventions import set_method
 from tf_lossscale._versions.replicas import replica_id
 
 
@@ -406,6 +408,7 @@ class StepCalls:
             tf1.logging.warning(message)
 
     def _check_apply(self, here: _Step) -> None:
+        """Raises the error of `check_apply`; notes that a loss of another place was used here."""
         if here.has(Call.SCALE_LOSS):
             self._refuse_both_styles(here)
             return
@@ -651,7 +654,7 @@ def note_overrides(cls: Class) -> None:
             continue
         # The class of a mixin must not be changed.
         inherited = None if owner is cls else cls
-        setattr(cls, name, _noting(name, method, call, inherited))
+        set_method(cls, name, _noting(name, method, call, inherited))
 
 
 def _is_our(owner: Optional[type]) -> bool:

@@ -46,9 +46,9 @@ from tf_lossscale._types import (
     VarList,
 )
 from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.callers import called_from_compile
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily, KerasKind
-from tf_lossscale._versions.keras_optimizers import called_from_compile
 from tf_lossscale._versions.private_hooks import count_of_positions, last_arguments_of_step
 
 
@@ -161,8 +161,11 @@ class LossScaleWrapper:
         grad_loss: Optional[Tensor] = None,
         tape: Optional[Tape] = None,
     ) -> GradsAndVars:
-        # Newer optimizers have `compute_gradients` in its place. A class that was written for
-        # `OptimizerV2` overrides this method.
+        """Computes the gradients of a loss, for `minimize` around newer optimizers.
+
+        They have `compute_gradients` in its place. A class that was written for `OptimizerV2`
+        overrides this method.
+        """
         if grad_loss is not None:
             raise NotImplementedError(
                 f"{type(self.inner_optimizer).__name__} takes no grad_loss: multiply the loss by "

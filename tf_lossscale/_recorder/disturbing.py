@@ -123,6 +123,12 @@ class _Entry:
 
 
 class _InEagerMode:
+    """The variables of eager mode and functions, disturbed before they are read again.
+
+    A weight that is made in a function cannot be disturbed there; it becomes due, and is disturbed
+    before the next call.
+    """
+
     def __init__(self) -> None:
         self._entries: Dict[int, _Entry] = {}  # by the `id` of the handle of each copy
         self._made = 0
@@ -151,6 +157,7 @@ class _InEagerMode:
         self._apply(entry)
 
     def _apply(self, entry: _Entry) -> None:
+        """Disturbs a variable that is due, all copies alike; one without a value remains due."""
         variable = entry.variable()
         if variable is None or not entry.is_due:
             return
@@ -208,6 +215,11 @@ class _InGraphs:
     def before_run(
         self, session: Session, operations: Sequence[Operation], makes_step: bool
     ) -> None:
+        """Disturbs the variables of a graph before a step, if the program has set them since.
+
+        A run that makes no step is looked at for what it assigns, such as an initializer or a
+        restore.
+        """
         changes = self._changes.get(session.graph)
         if not changes or self._is_working:
             return

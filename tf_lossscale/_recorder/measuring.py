@@ -11,8 +11,8 @@ from tf_lossscale._core.steps import Step
 from tf_lossscale._core.unscaled import ancestors, operations_of, source_of, thread_of_step
 from tf_lossscale._types import Gradient, Graph, Loss, Operation, Optimizer, Tensor
 from tf_lossscale._versions.base import tf, tf1, where
+from tf_lossscale._versions.callers import called_from_minimize_of_fit
 from tf_lossscale._versions.graphs import in_xla_context
-from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
 from tf_lossscale._versions.replicas import estimator_scales_loss
 
 _COLUMNS = (
@@ -83,6 +83,7 @@ class _Gradients(NamedTuple):
 
     @classmethod
     def of(cls, step: Step) -> "_Gradients":
+        """Returns the gradients of a step, each once: unscaled ones are often those tested."""
         places: Dict[int, int] = {}
         tensors: List[Tensor] = []
 

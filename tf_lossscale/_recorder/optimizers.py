@@ -13,8 +13,8 @@ from typing import (
     Any,
     Callable,
     ClassVar,
-    Dict,
     Iterable,
+    List,
     MutableMapping,
     NamedTuple,
     Optional,
@@ -96,6 +96,7 @@ def is_unbuilt_keras_3(optimizer: Optimizer) -> bool:
 
 
 def _of_manager(manager: Any) -> LossScale:
+    """Describes the loss scale of `tf.contrib`; the rule of a user's own manager is unknown."""
     name = _name_of_class(manager)
     rule = ScaleParameters("fixed" if name == "FixedLossScaleManager" else "unknown")
     good = bad = None
@@ -184,9 +185,11 @@ class Steps:
         self._variables = [weakref.ref(variable) for variable in variables]
         self._optimizer = weakref.ref(optimizer)
         self._xla: Optional[bool] = None
-        self._rings: Dict[
-            Optional[Graph], Ring
-        ] = {}  # by the graph of a Session; None is for eager mode
+        self._eager_ring: Optional[Ring] = None
+        # By the graph of a Session, which keeps its ring: a ring refers to its graph, so that here
+        # it would keep the graph as long as the program keeps the optimizer.
+        self._rings_of_graphs: MutableMapping[Graph, weakref.ref[Ring]]
+        self._rings_of_graphs = weakref.WeakKeyDictionary()
         self._begin_record(file, reader)
         # Now, because steps of graphs are read later: a skipped step after another optimizer's.
         self._reserved: Optional[int] = file.reserve()
@@ -209,7 +212,7 @@ class Steps:
         with file.guard:
             self._begin_record(file, reader)
             self._reserved = None
-            for ring in self._rings.values():
+            for ring in self._rings():
                 ring.restart()
                 reader.add(ring)
 
@@ -241,21 +244,37 @@ class Steps:
         self._description.slots = state_of_slots(slots, read)
 
     def ring(self, is_compiled: bool) -> Ring:
+        """Returns the ring of the current graph, or of eager mode, for the numbers of steps."""
         if is_compiled:
             self._xla = True
         graph = outermost_graph()
-        if graph not in self._rings:
-            size = width(self._replicas)
-            count = len(self._variables)
-            self._rings[graph] = Ring(self._receive, self._leave_out, self._begin, count, size)
-            self._reader.add(self._rings[graph])
-        return self._rings[graph]
+        ring = self._ring_of(graph)
+        if ring is not None:
+            return ring
+        size = width(self._replicas)
+        count = len(self._variables)
+        ring = Ring(self._receive, self._leave_out, self._begin, count, size)
+        if graph is None:
+            self._eager_ring = ring
+        else:
+            self._rings_of_graphs[graph] = weakref.ref(ring)
+        self._reader.add(ring)
+        return ring
+
+    def _ring_of(self, graph: Optional[Graph]) -> Optional[Ring]:
+        if graph is None:
+            return self._eager_ring
+        reference = self._rings_of_graphs.get(graph)
+        return None if reference is None else reference()
+
+    def _rings(self) -> List[Ring]:
+        of_graphs = [reference() for reference in self._rings_of_graphs.values()]
+        return [ring for ring in (self._eager_ring, *of_graphs) if ring is not None]
 
     def add(self, numbers: Measured, applied: bool) -> None:
         with self._file.guard:
-            ring = self._rings.get(None)
-            if ring is not None:
-                ring.flush(None, is_last=True)  # its steps come before this one
+            if self._eager_ring is not None:
+                self._eager_ring.flush(None, is_last=True)  # its steps come before this one
             self._receive(numbers.row, applied, numbers.norms)
 
     def note_error(self) -> None:
@@ -271,6 +290,11 @@ class Steps:
         self.count += count  # the next step shows that some are missing
 
     def _receive(self, row: Row, applied: bool, norms: Optional[Tensor]) -> None:
+        """Adds a step to the record: the next one of this optimizer, as the host reads it.
+
+        What is not certain is None. That a step was applied shows that its gradients were finite
+        only if the class tests them, on one replica.
+        """
         if self._file.is_closed:
             return
         step = self.count
@@ -317,6 +341,10 @@ class Steps:
         return self._file.add_optimizer(header, found, self._reserved)
 
     def _look_for_break(self, step: int, row: Row, applied: bool) -> None:
+        """Complains, once, if the scale changed between two steps as no step changes it.
+
+        Not across a gap, or where a step ended with an error.
+        """
         (number, last, was_applied), self._last = self._last, (step, row, applied)
         if self._is_broken or last is None or number != step - 1 or step in self._after_errors:
             return

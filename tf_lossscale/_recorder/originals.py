@@ -38,6 +38,7 @@ from tf_lossscale._types import (
 )
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
+from tf_lossscale._versions.interventions import RECORDED_STEPS, Replacements
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
 from tf_lossscale._versions.originals import RECORDED_CLASSES, Recorded
 from tf_lossscale._versions.watching import (
@@ -52,7 +53,7 @@ class Originals:
 
     def __init__(self, recorder: recorder.Recorder) -> None:
         self._recorder = recorder
-        self._replaced: List[Tuple[type, str, Method, Method]] = []
+        self._replacements = Replacements(RECORDED_STEPS)
         self._kinds: Dict[type, Recorded] = {}
         self._calls = threading.local()
         # Of each step that is being made: `id` of its inner optimizer, its thread, and the step.
@@ -71,9 +72,7 @@ class Originals:
             self._replace(cls, kind.step_method, self._with_step)
 
     def undo(self) -> None:
-        for cls, name, original, ours in reversed(self._replaced):
-            _exchange(cls, name, ours, original)
-        self._replaced.clear()
+        self._replacements.undo()
 
     def _replace(self, cls: type, name: str, wrap: Callable[[Method], Method]) -> bool:
         """Replaces a method where `cls` inherits it from; returns whether it is replaced."""
@@ -82,11 +81,9 @@ class Originals:
         if not isinstance(method, types.FunctionType):
             return False
         with self._lock:
-            if any((owner, name) == (entry[0], entry[1]) for entry in self._replaced):
-                return True
-            ours = do_not_convert(functools.wraps(method)(wrap(method)))
-            self._replaced.append((owner, name, method, ours))
-            _exchange(owner, name, method, ours)
+            if not self._replacements.has(owner, name):
+                ours = do_not_convert(functools.wraps(method)(wrap(method)))
+                self._replacements.replace(owner, name, ours)
         return True
 
     def _kind(self, optimizer: Optimizer) -> Optional[Recorded]:
@@ -109,6 +106,8 @@ class Originals:
                 inside.discard(key)
 
     def _with_loss(self, original: Method) -> Method:
+        """Returns a method that reports the loss, and then has TensorFlow's class scale it."""
+
         def scale(optimizer: Optimizer, *args: object, **kwargs: object) -> Loss:
             with self._outermost(optimizer, "loss") as is_outermost:
                 if not (is_outermost and self._kind(optimizer) and (args or "loss" in kwargs)):
@@ -195,6 +194,8 @@ class Originals:
         )
 
     def _with_applying(self, original: Method) -> Method:
+        """Returns a method of an inner optimizer that marks its step as applied."""
+
         def apply(inner: Optimizer, *args: object, **kwargs: object) -> Optional[Operation]:
             steps = [(thread, step) for key, thread, step in self._applying if key == id(inner)]
             mine = [step for thread, step in steps if thread is threading.current_thread()]
@@ -208,15 +209,6 @@ class Originals:
         return apply
 
 
-def _exchange(cls: type, name: str, old: Method, new: Method) -> None:
-    """Replaces a method in a class, and in subclasses with a copy, as some of our classes are."""
-    if vars(cls).get(name) is old:
-        setattr(cls, name, new)
-    subclasses: List[type] = type.__subclasses__(cls)
-    for subclass in subclasses:
-        _exchange(subclass, name, old, new)
-
-
 class _MarkedEagerStep(recorder.EagerStep):
     _applied = False
 
@@ -228,6 +220,12 @@ class _MarkedEagerStep(recorder.EagerStep):
 
 
 class _MarkedStepInGraph(WatchedStep):
+    """A step of TensorFlow's class in a graph or function, where a conditional decides.
+
+    It is written before the decision. The inner optimizer is built within the branch, and what
+    marks the step as applied with it.
+    """
+
     def __init__(self, steps: Steps, numbers: Measured) -> None:
         self._steps = steps
         self._is_compiled = in_xla_context()

@@ -100,6 +100,7 @@ class Recorder(Watcher):
             self._graphs.add(session.graph)
 
     def refuse_unsupported(self, is_keras_3: bool = False) -> None:
+        """Raises RecordingError for a step that would be recorded wrongly, or not at all."""
         if is_keras_3 and keras_optimizers.keras_3_backend() != "tensorflow":
             self.refuse("Keras 3 can be recorded with the TensorFlow backend only.")
         if in_tpu_replication():
@@ -139,6 +140,7 @@ class Recorder(Watcher):
             self.disturber.close()
         self._unwatch()
         self.reader.close()
+        self._losses.clear()  # a loss has a graph
         for optimizer, recorded in list(STEPS.items()):
             if optimizer not in self._scaling:
                 recorded.note_unscaled_loss(self._file)
@@ -157,6 +159,8 @@ class Recorder(Watcher):
 
 @dataclasses.dataclass
 class EagerStep(WatchedStep):
+    """A step in eager mode, whose numbers are known before it and recorded after it."""
+
     _steps: Steps
     _numbers: Optional[Measured]
     _disturber: Optional[Disturber]
@@ -177,6 +181,8 @@ class EagerStep(WatchedStep):
 
 
 class _StepInGraph(WatchedStep):
+    """A step of our classes in a graph or function, whose ring is written after it."""
+
     def __init__(self, ring: Ring, numbers: Measured, is_unconditional: bool) -> None:
         self._ring = ring
         self._numbers = numbers

@@ -15,6 +15,7 @@ from tf_lossscale._records import advice
 from tf_lossscale._records.destination import Destination, RecordingError
 from tf_lossscale._records.format import Disturbance
 from tf_lossscale._records.writing import RecordFile, StepTally, notify
+from tf_lossscale._versions.interventions import EXIT, Replacements
 from tf_lossscale._versions.originals import RECORDED_CLASSES
 
 _SIGNALS = ("SIGTERM", "SIGHUP")
@@ -38,13 +39,14 @@ class _Recording(_import_hook.Subscriber):
         self._was_terminated = False
         self._handlers: Dict[int, Any] = {}  # by signal: the one that our handler has replaced
         self._exit: Any = os._exit
+        self._replacements = Replacements(EXIT)
 
     def begin(self) -> None:
         """Prepares the record for any end of the process."""
         for name in _SIGNALS:
             if hasattr(signal, name):  # not on Windows
                 self._handle(getattr(signal, name))
-        os._exit = self._exit_now
+        self._replacements.replace(os, "_exit", self._exit_now)
 
     def wait(self) -> None:
         """Patches the classes that are loaded already, and waits for the others."""
@@ -83,6 +85,10 @@ class _Recording(_import_hook.Subscriber):
             self._originals.patch_module(name, sys.modules[name])
 
     def _terminate(self, number: int, frame: Optional[FrameType]) -> None:
+        """Handles SIGTERM and SIGHUP: completes the file, and calls the handler before ours.
+
+        The record does not count as ended. It waits where the file is just being written.
+        """
         self._was_terminated = True
 
         def flush_and_pass_on() -> None:
@@ -124,8 +130,7 @@ class _Recording(_import_hook.Subscriber):
         """Restores the classes, and writes the record; returns what is missing in it."""
         _import_hook.unsubscribe(self)
         # What somebody has replaced since is left alone.
-        if os._exit == self._exit_now:
-            os._exit = self._exit
+        self._replacements.undo()
         for number, handler in self._handlers.items():
             if signal.getsignal(number) == self._terminate:
                 # In another thread it remains, and still does what it should.

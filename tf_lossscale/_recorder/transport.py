@@ -91,6 +91,12 @@ class Ring:
         return self._marks.update(number % _SIZE, number + 1)
 
     def _write(self, measured: Measured, applied: Tensor) -> Tuple[Tensor, Operation]:
+        """Writes a row into the ring; returns the number of the step, and the operation.
+
+        Each operation waits for the one before, so that the step has the number that was read
+        first. Two threads that write at once can get the same number; `flush` counts the lost one
+        as a gap.
+        """
         variables = (self._count, self._rows, self._marks, self._norms)
         with tf1.control_dependencies(initialized(*variables)):
             number = self._count.read()
@@ -190,7 +196,8 @@ class Reader:
         self._file = file
         self._before_run = before_run
         self._disturb = disturb
-        self._used: MutableMapping[Graph, Dict[Any, List[Ring]]] = weakref.WeakKeyDictionary()
+        # By graph and operations: which of the rings of the graph they use.
+        self._used: MutableMapping[Graph, Dict[Any, List[int]]] = weakref.WeakKeyDictionary()
         self._eager: List[Ring] = []
         self._pace = _Pace()
         self._sessions: MutableMapping[Session, _Pace] = weakref.WeakKeyDictionary()
@@ -254,8 +261,8 @@ class Reader:
         key = (len(rings), frozenset(operation.name for operation in operations))
         if key not in known:
             needed = ancestors(operations)
-            known[key] = [ring for ring in rings if ring.is_used_by(needed)]
-        return known[key]
+            known[key] = [i for i, ring in enumerate(rings) if ring.is_used_by(needed)]
+        return [rings[i] for i in known[key]]
 
     def _read(self, session: Session, is_last: bool = False) -> int:
         """Reads the rings of a Session or of eager mode; returns the most steps of one of them."""
@@ -288,3 +295,7 @@ class Reader:
             undo()
         self.flush()
         atexit.unregister(self.flush)
+        # The steps keep this object, and the rings of eager mode have variables.
+        self._eager.clear()
+        self._sessions.clear()
+        self._used.clear()

@@ -32,6 +32,7 @@ from tf_lossscale._v1.managers import LossScaleManager, WhenContribIsLoaded
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.graphs import outermost_graph
+from tf_lossscale._versions.interventions import set_bases
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.private_hooks import is_overridden
 from tf_lossscale._versions.update_methods import UPDATE_METHODS
@@ -201,7 +202,7 @@ def _variables_in(value: object, seen: Set[int]) -> Iterator[Variable]:
 def _derive_from(installed: Class) -> None:
     # It is not an abstract class that our class could be registered with. All its methods are
     # overridden.
-    LossScaleOptimizer.__bases__ = (ScaledLossOptimizer, installed)
+    set_bases(LossScaleOptimizer, (ScaledLossOptimizer, installed))
     stands_for(LossScaleOptimizer, installed)
 
 

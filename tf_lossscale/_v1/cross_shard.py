@@ -33,8 +33,9 @@ from tf_lossscale._types import (
 )
 from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions import replicas
-from tf_lossscale._versions.base import do_not_convert, has, overridden, tf, tf1
-from tf_lossscale._versions.files import called_from_checkpoint
+from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
+from tf_lossscale._versions.callers import called_from_checkpoint
+from tf_lossscale._versions.interventions import overridden
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 

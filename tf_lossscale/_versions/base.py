@@ -1,11 +1,9 @@
 """The installed TensorFlow, its version, and helpers for all other modules."""
 
 import contextlib
-import functools
 import importlib
-from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Tuple, TypeVar
 
-from tf_lossscale._types import Method
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -64,28 +62,3 @@ where: Any = tf.compat.v2.where
 # AutoGraph converts what a `tf.function` calls, except TensorFlow itself. Our code replaces
 # TensorFlow's and should not be converted either: public methods have this decorator.
 do_not_convert: Callable[[_Function], _Function] = tf.autograph.experimental.do_not_convert
-
-
-@contextlib.contextmanager
-def overridden(owners: Sequence[object], method: str, function: Method) -> Iterator[None]:
-    """Replaces a method of each owner by a function that also gets the method, within the block.
-
-    Blocks may be nested or overlap, because the replicas of a process take turns while a step is
-    built: the method is restored when the last block is left.
-    """
-    saved = "_tfls_overrides_of_" + method
-    for owner in owners:
-        own = vars(owner)
-        own.setdefault(saved, []).append({method: own[method]} if method in own else {})
-        if len(own[saved]) == 1:
-            # As Python binds it: a program may have replaced it in the object itself.
-            own[method] = functools.partial(function, getattr(owner, method, None))
-    try:
-        yield
-    finally:
-        for owner in owners:
-            own = vars(owner)
-            first = own[saved].pop()
-            if not own[saved]:
-                del own[saved], own[method]
-                own.update(first)

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import sys
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from tf_lossscale._types import Class, Config, CustomObjects, Optimizer
@@ -28,24 +28,6 @@ TrackableReference: Any = _trackable.TrackableReference
 TrackableObjectGraph: Any = importlib.import_module(
     "tensorflow.core.protobuf.trackable_object_graph_pb2"
 ).TrackableObjectGraph
-
-_CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.util")
-
-
-def called_from_checkpoint(method: str, owner: Any) -> bool:
-    """Returns whether `owner.method()` was called by the code that builds an object checkpoint.
-
-    That code queries *every* optimizer for its slots and rejects a slot that two optimizers return.
-    So a wrapper that forwards the slots of its inner optimizer must return none to this code: the
-    inner optimizer is saved, too, and in the files of the originals the slots belong to it. Only
-    the caller distinguishes this from a call by the user. Overrides of the method in subclasses of
-    the wrapper are looked through.
-    """
-    frame: FrameType = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_name == method and frame.f_locals.get("self") is owner:
-        frame = frame.f_back
-    module = frame.f_globals.get("__name__", "")
-    return module.startswith("tensorflow") and module.endswith(_CHECKPOINT_CODE)
 
 
 def deserialize_optimizer(

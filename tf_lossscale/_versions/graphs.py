@@ -1,11 +1,11 @@
 """The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
-from types import FrameType
 from typing import Any, Iterator, Optional, Tuple
 
 from tf_lossscale._types import Function, Graph, Loop, Operation, Tensor
 from tf_lossscale._versions.base import first_module, tf, tf1
+from tf_lossscale._versions.interventions import set_rewrite
 
 # Whether XLA compiles the code that is being traced. There is no public function for this.
 _control_flow_util: Any = first_module("tensorflow.python.ops.control_flow_util")
@@ -63,34 +63,6 @@ def calls_of_functions(graph: Graph, start: int = 0) -> Iterator[Tuple[Operation
         called = getattr(function, name, None)
         if called is not None:
             yield operation, called
-
-
-def function_traced_to(graph: Graph) -> Optional[Function]:
-    """Returns the `tf.function` that is being traced to `graph`; None if it cannot be found.
-
-    Nothing connects the two but the stack of the thread that traces. That may be another one than
-    the current thread: strategies run replicas in threads of their own.
-    """
-    function_type = type(tf.function(lambda: None))
-    for frame in _frames_of_traces():
-        if frame.f_locals.get("func_graph") is not graph:
-            continue
-        caller = frame.f_back
-        while caller is not None:
-            owner = caller.f_locals.get("self")
-            if isinstance(owner, function_type):
-                return owner
-            caller = caller.f_back
-    return None
-
-
-def _frames_of_traces() -> Iterator[FrameType]:
-    frame: Optional[FrameType]
-    for frame in sys._current_frames().values():
-        while frame is not None:
-            if frame.f_code.co_name == "func_graph_from_py_func":
-                yield frame
-            frame = frame.f_back
 
 
 def outermost_graph() -> Optional[Graph]:
@@ -164,7 +136,7 @@ def set_graph_rewrite(on: bool) -> None:
     if _HAS_FUNCTIONS:
         _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
     else:
-        _rewrite.mixed_precision_graph_rewrite_is_enabled = on
+        set_rewrite(_rewrite, on)
 
 
 def _is_set(function: str, older: str) -> bool:

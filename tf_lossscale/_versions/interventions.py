@@ -1,29 +1,19 @@
-"""Everything that this package replaces in classes and modules that are not its own.
+"""Everything that this package replaces in classes, modules and hooks that are not its own.
 
-Keras has no public way to choose the class in which `Model.compile` wraps an optimizer, and
-TensorFlow has none to add a name to its namespaces. This is replaced:
+`INTERVENTIONS` lists what, why, and from when to when. The classes and functions here do it, each
+with its undo. Nothing else may: `tests/package/test_interventions.py` reads the source of both
+packages. Importing this package, class tests and steps replace nothing, and the end of each scope
+restores all: `tests/shim/install/test_untouched.py` compares the attributes of TensorFlow's and
+Keras's classes and modules before and after. All was tried on the versions of `releases.RELEASES`.
 
-* The method by which a Keras model takes its optimizer (`CompileHook`). Reason: under a policy of
-  Keras 2, `compile` makes an optimizer with the methods of Keras 2, and with the loss scale of the
-  policy. Scope: as long as a policy exists that the program made or set by a name of the shim
-  (`serve`), or an installation whose loss-scale class replaces Keras's. `uninstall()` ends both.
-* Attributes of the modules of TensorFlow's and Keras's API (`Attributes`). Reason: `install()` puts
-  removed names back under `tensorflow`. Scope: from `install()` to `uninstall()`.
-* `Graph._last_id` (`exclude_from_seeds`), in TensorFlow 1.15 to 2.2. Reason: it is the seed of
-  random operations, which the operations of a record or the monitor must not change. Scope: as long
-  as a graph exists that has such operations.
+Two hooks are in modules that can import nothing: `_import_hook.py` has the finder in
+`sys.meta_path`, and `_cli/child/sitecustomize.py` the one that installs in the processes of `run`.
 
-Two modules replace methods through functions that end it: `watching.py` methods of Sessions,
-functions and variables while a recording runs, `layers.py` the call of layers within
-`find_nonfinite_layer` and `keras_callback(explain=True)`. `_recorder/originals.py` replaces those
-of the recorded classes, from `recording.start` to `recording.stop`.
-
-Importing this package, class tests and steps change none of these: `test_install.py` compares the
-attributes before and after each. Nothing here imports TensorFlow, because `install()` runs before
-TensorFlow is imported.
+Nothing here imports TensorFlow, because `install()` runs before TensorFlow is imported.
 """
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -41,12 +31,277 @@ from typing import (
     Mapping,
     NamedTuple,
     Optional,
+    Sequence,
     Set,
     Tuple,
 )
 
 from tf_lossscale._types import Class, Graph, Method, Model, Optimizer
 from tf_lossscale._versions.originals import TENSORFLOW_ROOTS, attribute_dicts, replaced
+
+
+class Intervention(NamedTuple):
+    """One thing that is not ours and that is replaced for a time.
+
+    Attributes:
+      what: the class or module, and its attributes.
+      reason: why; none of these has a public way.
+      scope: from when to when. At its end, an undo restores what nobody else has replaced since.
+    """
+
+    what: str
+    reason: str
+    scope: str
+
+
+COMPILE = Intervention(
+    "the method by which a Keras model takes its optimizer",
+    "Under a policy of Keras 2, `compile` makes an optimizer with the methods of Keras 2, and with "
+    "the loss scale of the policy.",
+    "While a policy exists that the program made or set by a name of the shim, or an installation "
+    "whose loss-scale class replaces Keras's. `uninstall()` ends both.",
+)
+API_NAMES = Intervention(
+    "attributes of the modules of TensorFlow's and Keras's API, and modules that they lack",
+    "`install()` puts removed names back under `tensorflow`.",
+    "From `install()` to `uninstall()`.",
+)
+SEEDS_OF_GRAPHS = Intervention(
+    "`Graph._last_id`, in TensorFlow 1.15 to 2.2",
+    "It is the seed of random operations, which the operations of a record or the monitor must not "
+    "change.",
+    "While a graph exists that has such operations.",
+)
+NEW_SEEDS = Intervention(
+    "`__init__` of graphs and of the context of eager mode",
+    "`--seed` must seed each graph, also those that the program has not created yet.",
+    "The whole process that `tf-lossscale run --seed` or `record --seed` starts.",
+)
+CALLS_OF_LAYERS = Intervention(
+    "`__call__` of the base class of Keras layers",
+    "All layers of a model call it, also those of nested models and those that a layer makes.",
+    "Within `find_nonfinite_layer`, and within one batch with `keras_callback(explain=True)`.",
+)
+NEXT_BATCH = Intervention(
+    "`train_function` of one model",
+    "The batch after one that was not finite runs eagerly, so that its layers can be watched.",
+    "Until that batch has run, or `fit` ends.",
+)
+CALLS_OF_FUNCTIONS = Intervention(
+    "`__call__` of `tf.function` and of concrete functions",
+    "Steps within a function are counted on the device, and read between two calls.",
+    "From `recording.start` to `recording.stop`.",
+)
+RUNS_OF_SESSIONS = Intervention(
+    "private methods of Sessions and of their callables, and `close`",
+    "Steps within a graph are counted on the device, and read between two runs.",
+    "From `recording.start` to `recording.stop`.",
+)
+VARIABLES = Intervention(
+    "`__init__` of variables, the functions by which tapes and functions read one, and assignments",
+    "`--disturb` changes each weight once, after it was initialized and before it is used.",
+    "A recording with `--disturb`.",
+)
+RECORDED_STEPS = Intervention(
+    "the methods of TensorFlow's and Keras's loss-scale classes, and of their inner optimizers",
+    "These classes report their steps to nobody.",
+    "From `recording.start` to `recording.stop`.",
+)
+METHOD_OF_OPTIMIZER = Intervention(
+    "a private method of one inner optimizer or strategy, such as `_all_reduce_sum_gradients`",
+    "The gradients that it is given are summed already, which no argument says.",
+    "One step.",
+)
+EXIT = Intervention(
+    "`os._exit`, and the handlers of SIGTERM and SIGHUP",
+    "The record of a process that ends without exit handlers must be complete.",
+    "From `recording.start` to `recording.stop`.",
+)
+FINDER = Intervention(
+    "a finder in `sys.meta_path`, in `_import_hook.py`",
+    "Names are added to a module, and our classes registered with a Keras, once it was imported.",
+    "From `install()`, `recording.start` or the import of our Keras classes on, as long as one of "
+    "them waits for a module.",
+)
+BASES_IN_CONTRIB = Intervention(
+    "`__bases__` of our class of `tf.contrib`, in TensorFlow 1.15",
+    "Objects that were made before the program imported `tf.contrib`, which takes seconds, must "
+    "pass class tests for TensorFlow's class.",
+    "From the import of `tf.contrib` on. No class of TensorFlow is changed.",
+)
+CLASS_OF_LOSS_SCALE = Intervention(
+    "`__class__` of one `LossScale` that a Keras optimizer was given",
+    "TensorFlow 2.0 to 2.3 return that object as `loss_scale`, later versions return a tensor, and "
+    "programs for either must run.",
+    "As long as the object exists. No class is changed.",
+)
+METHODS_OF_SUBCLASS = Intervention(
+    "the scaling methods that a user's subclass of our class defines",
+    "A step on Keras 3 follows from which of these the program calls, also without `super`.",
+    "From the class statement on.",
+)
+GRAPH_REWRITE = Intervention(
+    "the switch of the mixed precision graph rewrite in a module of TensorFlow, before 2.6",
+    "A Session reads it when it is created. TensorFlow's own functions set it in the same way.",
+    "From `enable_mixed_precision_graph_rewrite` to `disable_mixed_precision_graph_rewrite`.",
+)
+
+INTERVENTIONS = (
+    *(COMPILE, API_NAMES, SEEDS_OF_GRAPHS, NEW_SEEDS, CALLS_OF_LAYERS, NEXT_BATCH),
+    *(CALLS_OF_FUNCTIONS, RUNS_OF_SESSIONS, VARIABLES, RECORDED_STEPS, METHOD_OF_OPTIMIZER),
+    *(EXIT, FINDER, BASES_IN_CONTRIB, CLASS_OF_LOSS_SCALE, METHODS_OF_SUBCLASS, GRAPH_REWRITE),
+)
+
+_MISSING = object()
+_lock = threading.RLock()
+
+
+@dataclasses.dataclass
+class _Replaced:
+    """An attribute that is replaced now."""
+
+    owner: Any
+    name: str
+    earlier: Any  # `_MISSING` if the owner only inherited it
+    ours: Any
+
+
+_in_effect: List[_Replaced] = []
+"""Those of all `Replacements`, in the order in which they were replaced."""
+
+
+class Replacements:
+    """Attributes of classes and modules that are not ours, replaced until `undo`.
+
+    Several can replace the same attribute, and end in any order, such as a recording and the
+    monitor. A replacement that calls what it replaced may be called by a later one after its undo:
+    it must do nothing more than that call when `is_active` is false.
+
+    Attributes:
+      is_active: whether `undo` has not been called.
+    """
+
+    def __init__(self, intervention: Intervention) -> None:
+        self.intervention = intervention
+        self.is_active = True
+        self._replaced: List[_Replaced] = []
+
+    def replace(self, owner: Any, name: str, ours: Any) -> None:
+        """Replaces an attribute, also in subclasses that have a copy of it, as some of ours do."""
+        with _lock:
+            for place in _places_of(owner, name, vars(owner).get(name, _MISSING)):
+                entry = _Replaced(place, name, vars(place).get(name, _MISSING), ours)
+                setattr(place, name, ours)
+                self._replaced.append(entry)
+                _in_effect.append(entry)
+
+    def has(self, owner: Any, name: str) -> bool:
+        return any(entry.owner is owner and entry.name == name for entry in self._replaced)
+
+    def undo(self) -> None:
+        """Restores the attributes; one that somebody else has replaced since is left alone."""
+        with _lock:
+            self.is_active = False
+            for entry in reversed(self._replaced):
+                _in_effect.remove(entry)
+                for later in _in_effect:
+                    if later.earlier is entry.ours:
+                        later.earlier = entry.earlier
+                for place in _places_of(entry.owner, entry.name, entry.ours):
+                    _restore(place, entry)
+            self._replaced.clear()
+
+
+def _places_of(owner: Any, name: str, value: Any) -> List[Any]:
+    """Returns the owner of an attribute; of a class, also its subclasses with the same value."""
+    if value is _MISSING or not inspect.isclass(owner):
+        return [owner]
+    found = [owner] if vars(owner).get(name, _MISSING) is value else []
+    subclasses: List[type] = type.__subclasses__(owner)
+    for subclass in subclasses:
+        places = _places_of(subclass, name, value)
+        found += [place for place in places if place not in found]
+    return found
+
+
+def _restore(owner: Any, entry: _Replaced) -> None:
+    if vars(owner).get(entry.name, _MISSING) is not entry.ours:
+        return
+    if entry.earlier is _MISSING:
+        delattr(owner, entry.name)
+    else:
+        setattr(owner, entry.name, entry.earlier)
+
+
+def still_replaced() -> List[str]:
+    """Returns what is replaced now, as `Class.method` or `module.name`, without API names."""
+    with _lock:
+        hooks = [(hook.cls, hook.name) for hook in _hooks.values()]
+        seeds = [(cls, "_last_id") for cls, _, _ in _seed_property]
+        others = [(entry.owner, entry.name) for entry in _in_effect]
+        named = [(getattr(owner, "__name__", type(owner).__name__), name) for owner, name in others]
+        named += [(cls.__name__, name) for cls, name in (*hooks, *seeds)]
+        return sorted(f"{owner}.{name}" for owner, name in named)
+
+
+@contextlib.contextmanager
+def overridden(owners: Sequence[Any], method: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Replaces a method of each object by a function that also gets the method, within the block.
+
+    See `METHOD_OF_OPTIMIZER`. Blocks may be nested or overlap, because the replicas of a process
+    take turns while a step is built: the method is restored when the last block is left.
+    """
+    saved = "_tfls_overrides_of_" + method
+    for owner in owners:
+        own = vars(owner)
+        own.setdefault(saved, []).append({method: own[method]} if method in own else {})
+        if len(own[saved]) == 1:
+            # As Python binds it: a program may have replaced it in the object itself.
+            own[method] = functools.partial(function, getattr(owner, method, None))
+    try:
+        yield
+    finally:
+        for owner in owners:
+            own = vars(owner)
+            first = own[saved].pop()
+            if not own[saved]:
+                del own[saved], own[method]
+                own.update(first)
+
+
+def replace_in_object(owner: Any, name: str, ours: Any) -> Callable[[], None]:
+    """Replaces an attribute of one object (see `NEXT_BATCH`); returns what restores it."""
+    earlier = getattr(owner, name)
+    setattr(owner, name, ours)
+
+    def undo() -> None:
+        if getattr(owner, name) is ours:
+            setattr(owner, name, earlier)
+
+    return undo
+
+
+def set_bases(cls: Any, bases: Tuple[Any, ...]) -> None:
+    """Gives our class other base classes (see `BASES_IN_CONTRIB`)."""
+    cls.__bases__ = bases
+
+
+def set_rewrite(module: Any, on: bool) -> None:
+    """Sets the switch of the graph rewrite (see `GRAPH_REWRITE`)."""
+    module.mixed_precision_graph_rewrite_is_enabled = on
+
+
+def set_class(loss_scale: Any, cls: Any) -> None:
+    """Gives a loss scale a subclass of its class (see `CLASS_OF_LOSS_SCALE`)."""
+    loss_scale.__class__ = cls
+
+
+def set_method(cls: Any, name: str, method: Any) -> None:
+    """Replaces a method of a user's subclass of our class (see `METHODS_OF_SUBCLASS`)."""
+    setattr(cls, name, method)
+
+
+# `compile`: see `COMPILE`.
 
 
 class Scaling(NamedTuple):
@@ -93,17 +348,17 @@ class CompileHook:
         self.reasons: Set[str] = set()
         self._choose = choose
         self._module = module
-        self._cls = vars(module)[method.cls]
-        self._name = method.name
-        self._original = vars(self._cls)[method.name]
+        self.cls = vars(module)[method.cls]
+        self.name = method.name
+        self._original = vars(self.cls)[method.name]
         self._replacement = method.replacement(self, self._original)
-        setattr(self._cls, method.name, self._replacement)
+        setattr(self.cls, method.name, self._replacement)
 
     def undo(self) -> None:
         # If a program has wrapped the replacement, it stays there, and leaves all to Keras.
         self.reasons.clear()
-        if vars(self._cls).get(self._name) is self._replacement:
-            setattr(self._cls, self._name, self._original)
+        if vars(self.cls).get(self.name) is self._replacement:
+            setattr(self.cls, self.name, self._original)
 
     def get_optimizer(self, identifier: object) -> Optimizer:
         """Returns what Keras makes of an optimizer, its name or its configuration."""
@@ -131,7 +386,9 @@ def _eager_keras_2(hook: CompileHook, original: Method) -> Method:
             wrapped = wrap(found)
             return original(model, found) if wrapped is None else wrapped
 
-        return sys.modules["tensorflow"].nest.map_structure(chosen, optimizer)
+        import tensorflow  # it is loaded: a program calls `compile`
+
+        return tensorflow.nest.map_structure(chosen, optimizer)
 
     return _get_optimizer
 
@@ -218,7 +475,6 @@ _METHODS = (
 INSTALLED, POLICY = "installed", "policy"
 """The reasons for a hook."""
 
-_lock = threading.RLock()
 _hooks: Dict[str, CompileHook] = {}
 """By the name of the module that defines the class."""
 _served: List["weakref.ref[Any]"] = []
@@ -343,9 +599,6 @@ def _end_of_graph(reference: Any) -> None:
             cls._last_id = original
 
 
-_MISSING = object()
-
-
 class Attributes:
     """The attributes of API modules that one installation has changed."""
 
@@ -423,3 +676,25 @@ def _forget(owner: Any, name: str) -> None:
     """Removes an attribute of an API module, also from the cache of its wrapper."""
     for attributes in attribute_dicts(owner):
         attributes.pop(name, None)
+
+
+class SuppliedModules:
+    """The modules that one installation has put into `sys.modules`, by full name."""
+
+    def __init__(self) -> None:
+        self._modules: Dict[str, Any] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._modules
+
+    def __getitem__(self, name: str) -> Any:
+        return self._modules[name]
+
+    def add(self, module: Any) -> None:
+        self._modules[module.__name__] = sys.modules[module.__name__] = module
+
+    def undo(self) -> None:
+        """Removes them, but none that somebody has put in their place."""
+        for name, module in self._modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]

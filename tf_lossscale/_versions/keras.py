@@ -4,7 +4,6 @@ import contextlib
 import enum
 import importlib
 import sys
-import traceback
 from types import ModuleType
 from typing import List, NamedTuple, Optional, Tuple
 
@@ -49,7 +48,8 @@ def loaded_keras_packages() -> List[str]:
     return [name for name in KERAS_PACKAGES if hasattr(sys.modules.get(name), "optimizers")]
 
 
-def _keras_package(module: str) -> Optional[str]:
+def keras_package_of(module: str) -> Optional[str]:
+    """Returns the name of the Keras package that a module belongs to; None for other modules."""
     if not _KERAS_IS_A_PACKAGE:
         return "tensorflow" if module.startswith(_INSIDE_TENSORFLOW) else None
     package = module.split(".")[0]
@@ -120,7 +120,7 @@ def keras_family(optimizer: Optimizer) -> "Optional[KerasFamily]":
 
 def _family_of_class(cls: Class) -> "Optional[KerasFamily]":
     for base in cls.__mro__:
-        package = _keras_package(base.__module__)
+        package = keras_package_of(base.__module__)
         if package is None:
             continue
         if base.__name__ == "OptimizerV2":
@@ -143,32 +143,6 @@ def default_family() -> KerasFamily:
         "There is no Keras for the loss-scale optimizer: `pip install keras`, or `pip install "
         "tf-keras` for Keras 2 on TensorFlow 2.16 and later."
     )
-
-
-def calling_keras() -> Optional[ModuleType]:
-    """Returns the Keras module that called, directly or not, or None.
-
-    For reading model files: their description of an optimizer fits several Keras packages, and only
-    the calling one can use the result.
-    """
-    for frame, _ in traceback.walk_stack(sys._getframe(1)):
-        package = _keras_package(frame.f_globals.get("__name__", ""))
-        if package is not None:
-            return KerasFamily(KerasKind.NEW, package, None).keras
-    return None
-
-
-def called_by_keras() -> bool:
-    """Returns whether Keras itself calls the method, or reads the property, that calls this.
-
-    Keras 3 calls some methods under names that programs of Keras 2 use in another sense: its files
-    have the variables of an optimizer in another order. There is no argument that would tell.
-    """
-    for frame, _ in traceback.walk_stack(sys._getframe(1)):
-        package = frame.f_globals.get("__name__", "").partition(".")[0]
-        if package not in ("tf_lossscale", "tensorflow"):  # AutoGraph puts frames between
-            return package in KERAS_PACKAGES
-    return False
 
 
 def is_keras_3(keras: ModuleType) -> bool:

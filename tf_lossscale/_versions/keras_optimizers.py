@@ -1,16 +1,13 @@
 """How the optimizers of Keras 2 and Keras 3, and graph-mode Keras 2, differ between versions."""
 
 import importlib
-import itertools
 import sys
-import traceback
-from types import FrameType
-from typing import Any, Callable, ContextManager, List, Optional
+from typing import Any, ContextManager, List
 
 from tf_lossscale._types import Optimizer, Variables
-from tf_lossscale._versions.base import has, overridden, tf
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.interventions import overridden
 from tf_lossscale._versions.keras import KerasFamily, KerasKind
-from tf_lossscale._versions.releases import Since
 
 
 def overrides(family: KerasFamily, optimizer: Optimizer, *methods: str) -> bool:
@@ -20,49 +17,6 @@ def overrides(family: KerasFamily, optimizer: Optimizer, *methods: str) -> bool:
         getattr(cls, name, None) is not getattr(family.base, name, None) or name in vars(optimizer)
         for name in methods
     )
-
-
-def called_from_compile() -> bool:
-    """Returns whether a property is read by the `compile` of TensorFlow 1.15.
-
-    That `compile` compares the loss scales of an optimizer and a policy. Both must be
-    objects: a comparison with a tensor raises an error in eager mode.
-    """
-    if has(Since.COMPILE_LEAVES_LOSS_SCALE):
-        return False
-    frame: FrameType = sys._getframe(2)
-    return bool(frame.f_globals.get("__name__", "").endswith("keras.engine.training"))
-
-
-def called_from_minimize_of_fit() -> bool:
-    """Returns whether the caller is `fit` of TensorFlow 2.2 or 2.3, which has summed the gradients.
-
-    Its call looks as if a program called whose gradients are not summed yet. Later versions leave
-    the sum over the replicas to the optimizer.
-    """
-    if not has(Since.LEGACY_ACCEPTS_SUMS) or has(Since.FIT_LEAVES_SUM):
-        return False
-    # AutoGraph puts some frames of its own between.
-    return any(
-        frame.f_code.co_name == "_minimize"
-        and frame.f_globals.get("__name__", "").endswith("keras.engine.training")
-        for frame, _ in itertools.islice(traceback.walk_stack(sys._getframe(1)), 8)
-    )
-
-
-def conversion_to_legacy(optimizer: Optimizer) -> Optional[Callable[[Any], Any]]:
-    """Returns Keras's `convert_to_legacy_optimizer` if it called `optimizer.get_config()`, or None.
-
-    `compile` of TensorFlow 2.11 and later calls it for newer optimizers, if the behavior of
-    TensorFlow 2 is disabled. It makes the legacy optimizer from this configuration. Overrides of
-    `get_config` in subclasses are looked through.
-    """
-    frame: FrameType = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_name in ("to_config", "get_config"):
-        frame = frame.f_back
-    name = "convert_to_legacy_optimizer"
-    is_called_by_it = frame.f_code.co_name == name and frame.f_locals.get("optimizer") is optimizer
-    return frame.f_globals.get(name) if is_called_by_it else None
 
 
 def show_to_keras_session(family: KerasFamily, variables: Variables) -> None:

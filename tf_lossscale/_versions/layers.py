@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._types import Class, Layer, Method, Model, Nest, Tensor, Variable
 from tf_lossscale._versions.base import first_module, tf
+from tf_lossscale._versions.interventions import CALLS_OF_LAYERS, Replacements, replace_in_object
 from tf_lossscale._versions.keras import layers_of
 
 Called = Callable[[Sequence[Layer], Nest, Nest], None]
@@ -43,19 +44,15 @@ def watched_calls(model: Model, called: Called, only_within: bool = True) -> Ite
     calls single layers of it.
     """
     around = threading.local()
-    replaced = []
+    replacements = Replacements(CALLS_OF_LAYERS)
     for cls in base_layers(model):
-        original = vars(cls)["__call__"]
         root = model if only_within else None
-        ours = _watched(original, _Watch(root, called, around, cls.__name__ == "Layer"))
-        replaced.append((cls, original, ours))
-        cls.__call__ = ours
+        watch = _Watch(root, called, around, cls.__name__ == "Layer", replacements)
+        replacements.replace(cls, "__call__", _watched(vars(cls)["__call__"], watch))
     try:
         yield
     finally:
-        for cls, original, ours in replaced:
-            if vars(cls).get("__call__") is ours:
-                cls.__call__ = original
+        replacements.undo()
 
 
 class _Watch(NamedTuple):
@@ -63,10 +60,11 @@ class _Watch(NamedTuple):
     called: Called
     around: Any  # has the layers that are being called in this thread
     is_of_layers: bool  # whether the method belongs to layers, not to all operations
+    replacements: Replacements
 
 
 def _watched(original: Method, watch: _Watch) -> Method:
-    """Returns Keras's method, which also tells `watch` what each layer was given and returned."""
+    """Returns Keras's method, which also calls what `watch` says with arguments and results."""
 
     # `wraps` also gives it the module of Keras, by which AutoGraph leaves it alone.
     @functools.wraps(original)
@@ -75,7 +73,7 @@ def _watched(original: Method, watch: _Watch) -> Method:
         is_within = bool(outer) or watch.root is None or layer is watch.root
         # A layer of Keras 3 calls the method of operations within its own.
         is_same = bool(outer) and outer[-1] is layer and not watch.is_of_layers
-        if not is_within or is_same:
+        if not (is_within and watch.replacements.is_active) or is_same:
             return original(layer, *args, **kwargs)
         watch.around.layers = layers = (*outer, layer)
         try:
@@ -139,8 +137,7 @@ class NextBatch:
         self._model = model
         self._original = model.train_function
         self._called = called
-        self._replacement: Any = self._train
-        model.train_function = self._replacement
+        self._undo = replace_in_object(model, "train_function", self._train)
 
     def _train(self, *args: object, **kwargs: object) -> Any:
         self.cancel()
@@ -151,5 +148,4 @@ class NextBatch:
 
     def cancel(self) -> None:
         """Restores the function of the model, if there was no such batch."""
-        if self._model.train_function is self._replacement:
-            self._model.train_function = self._original
+        self._undo()

@@ -16,8 +16,9 @@ from tf_lossscale._types import (
     Tensor,
     Variable,
 )
-from tf_lossscale._versions.base import first_module, has, overridden, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
+from tf_lossscale._versions.interventions import overridden
 from tf_lossscale._versions.releases import Since
 from tf_lossscale._versions.watching import RawVariable
 

@@ -1,8 +1,6 @@
 """The types of tensors, for which TensorFlow has no public names."""
 
 import abc
-import sys
-import traceback
 from typing import Any
 
 from tf_lossscale._types import Class
@@ -42,18 +40,3 @@ def pack_into_lists(cls: Class) -> None:
     Later versions than 1.15 test for `AbstractTensor`.
     """
     _PackedIntoLists.register(cls)
-
-
-def called_for_a_value() -> bool:
-    """Returns whether an object is called because TensorFlow takes a value or a function of it.
-
-    `tf.Variable` and `tf.summary.write` do, and call whatever can be called.
-    """
-    for frame, _ in traceback.walk_stack(sys._getframe(2)):
-        module = frame.f_globals.get("__name__", "")
-        if ".autograph." in module:
-            continue  # in the way of every function that it does not convert
-        is_of_tensorflow = module.startswith(("tensorflow.python.", "tensorflow_core.python."))
-        makes_variable = "initial_value" in frame.f_code.co_varnames
-        return is_of_tensorflow and (makes_variable or module.endswith(".summary_ops_v2"))
-    return False

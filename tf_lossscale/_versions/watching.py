@@ -23,7 +23,15 @@ from tf_lossscale._types import (
 )
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
-from tf_lossscale._versions.interventions import exclude_from_seeds
+from tf_lossscale._versions.interventions import (
+    CALLS_OF_FUNCTIONS,
+    NEW_SEEDS,
+    RUNS_OF_SESSIONS,
+    VARIABLES,
+    Intervention,
+    Replacements,
+    exclude_from_seeds,
+)
 from tf_lossscale._versions.releases import Since
 
 _counter = itertools.count(1)
@@ -134,7 +142,7 @@ def seed_tensorflow(seed: int) -> None:
             graph.seed = seed
 
     seeds = ((context.Context, seed_context), (tf.Graph, seed_graph))
-    _add_hooks([(cls, "__init__", hook) for cls, hook in seeds], after=True)
+    _add_hooks(NEW_SEEDS, [(cls, "__init__", hook) for cls, hook in seeds], after=True)
 
 
 def variable_name(variable: Variable) -> str:
@@ -201,7 +209,7 @@ def _around_calls(then: Callable[[], None], after: bool) -> Callable[[], None]:
         "tensorflow.python.eager.function",
     ).ConcreteFunction
     classes = (type(tf.function(lambda: None)), concrete)
-    return _add_hooks([(cls, "__call__", hook) for cls in classes], after)
+    return _add_hooks(CALLS_OF_FUNCTIONS, [(cls, "__call__", hook) for cls in classes], after)
 
 
 def before_sessions(
@@ -215,11 +223,12 @@ def before_sessions(
     """
     cls = _session_class()
     return _add_hooks(
+        RUNS_OF_SESSIONS,
         [
             (cls, "_extend_graph", run),
             (cls._Callable, "__call__", lambda function, *_, **__: run(function._session)),
             (cls, "close", close),
-        ]
+        ],
     )
 
 
@@ -248,11 +257,12 @@ def before_runs(then: Callable[[Session, Sequence[Operation]], None]) -> Callabl
 
     cls = _session_class()
     return _add_hooks(
+        RUNS_OF_SESSIONS,
         [
             (cls, "_do_run", run),
             (cls._Callable, "__init__", make),
             (cls._Callable, "__call__", call),
-        ]
+        ],
     )
 
 
@@ -280,8 +290,9 @@ def around_variables(
             made(variable)
 
     hook = (variables.BaseResourceVariable, "__init__", after)
-    undo_made = _add_hooks([hook], after=True)
-    undo_read = _add_hooks([(tapes, "push_new_tape", before), (tapes, "variable_accessed", before)])
+    undo_made = _add_hooks(VARIABLES, [hook], after=True)
+    reads = [(tapes, name, before) for name in ("push_new_tape", "variable_accessed")]
+    undo_read = _add_hooks(VARIABLES, reads)
 
     def undo() -> None:
         undo_made()
@@ -302,41 +313,39 @@ def before_assignments(then: Callable[[Variable], None]) -> Callable[[], None]:
         if tf.executing_eagerly():
             then(args[0] if args else kwargs["resource"])
 
-    return _add_hooks([(module, "assign_variable_op", assigned)])
+    return _add_hooks(VARIABLES, [(module, "assign_variable_op", assigned)])
 
 
 _Hook = Callable[..., None]
 
 
-def _add_hooks(hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False) -> Callable[[], None]:
+def _add_hooks(
+    intervention: Intervention, hooks: Sequence[Tuple[Any, str, _Hook]], after: bool = False
+) -> Callable[[], None]:
     """Calls functions with the arguments of each call of methods, before or after it.
 
-    The owner of a method may also be a module. Returns a function that restores the methods that
-    are still the hooked ones.
+    Args:
+      intervention: what the hooks are for.
+      hooks: the owner of each method, a class or a module; the name of the method; the function.
+      after: whether the functions are called after the methods, and only if these raise no error.
+
+    Returns:
+      A function that ends this. Other hooks of the same methods are left alone.
     """
+    replacements = Replacements(intervention)
 
     def hooked(original: Method, hook: _Hook) -> Method:
         @functools.wraps(original)
         def method(*args: object, **kwargs: object) -> Any:
-            if not after:
+            if replacements.is_active and not after:
                 hook(*args, **kwargs)
             result = original(*args, **kwargs)
-            if after:
+            if replacements.is_active and after:
                 hook(*args, **kwargs)
             return result
 
         return do_not_convert(method)
 
-    replaced = []
-    for cls, name, hook in hooks:
-        original = getattr(cls, name)
-        ours = hooked(original, hook)
-        setattr(cls, name, ours)
-        replaced.append((cls, name, original, ours))
-
-    def undo() -> None:
-        for cls, name, original, ours in replaced:
-            if getattr(cls, name) is ours:
-                setattr(cls, name, original)
-
-    return undo
+    for owner, name, hook in hooks:
+        replacements.replace(owner, name, hooked(getattr(owner, name), hook))
+    return replacements.undo

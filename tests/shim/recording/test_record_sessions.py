@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import weakref
 
 import numpy as np
 import pytest
@@ -139,3 +140,40 @@ def test_weights_are_known_although_the_program_does_not_keep_its_optimizer(is_k
             session.run(tf1.global_variables_initializer())
             session.run(step)
     assert recording.record.initial_weights == hashlib.sha256(np.float32(1.0)).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["after stop", "while it goes on"])
+def test_a_recording_keeps_no_graph_alive(tmp_path, is_running):
+    """The program goes on with the optimizer in another graph, and drops the one before."""
+    namespace, references = tfls.compat.v1.mixed_precision, []
+    inner = tf1.train.GradientDescentOptimizer(0.5)
+    optimizer = namespace.MixedPrecisionLossScaleOptimizer(inner, 8.0)
+    with Recording(tmp_path) as recording:
+        for _ in range(2):
+            with tf.Graph().as_default() as graph, tf1.Session() as session:
+                step = optimizer.minimize(v1_variable() * 1.0)
+                session.run(tf1.global_variables_initializer())
+                session.run(step)
+            references.append(weakref.ref(graph))
+            del graph, session, step
+        if is_running:
+            gc.collect()
+            assert references[0]() is None
+    gc.collect()
+    assert references[0]() is None
+    del optimizer, inner
+    gc.collect()
+    assert references[1]() is None
+    assert len(recording.record.steps) == 2
+
+
+def test_the_callables_of_a_session_are_its_own_again(tmp_path):
+    """Two hooks replace their `__call__`, which are undone in the order in which they began."""
+    cls = tf1.Session._Callable
+    before = dict(vars(cls))
+    with Recording(tmp_path), tf.Graph().as_default(), tf1.Session() as session:
+        step = v1_optimizer().minimize(v1_variable() * 1.0)
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert dict(vars(cls)) != before
+    assert dict(vars(cls)) == before

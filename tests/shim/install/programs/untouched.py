@@ -1,9 +1,11 @@
 """Prints what becomes different in TensorFlow's and Keras's classes and modules, as JSON.
 
 For each of several uses of the shim: the attributes that are no longer the same object, and those
-that were added. A module that an import has loaded, below another one, is not an addition.
+that were added. A module that an import has loaded, below another one, is not an addition. Hooks
+of the interpreter and handlers of signals count, too.
 """
 
+import builtins
 import contextlib
 import functools
 import gc
@@ -11,16 +13,24 @@ import importlib
 import inspect
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
+import warnings
 from types import ModuleType
 
 import numpy as np
 import tensorflow as tf
 
 import tf_lossscale
-from tf_lossscale import _paths
+from tf_lossscale import _import_hook, _paths
+from tf_lossscale._recorder import session as recorder_session
+from tf_lossscale._records.destination import Destination
+from tf_lossscale._records.format import Disturbance
+from tf_lossscale._versions.base import has
+from tf_lossscale._versions.interventions import still_replaced
+from tf_lossscale._versions.releases import Since
 
 tf1 = tf.compat.v1
 tf1.enable_v2_behavior()  # without it TensorFlow 1.15 takes no policy
@@ -71,12 +81,57 @@ def load_everything():
                 getattr(module, name)
 
 
+@functools.lru_cache(maxsize=None)
+def hooked_classes():
+    """Classes whose methods run in every program, wherever they are defined."""
+    function = tf.function(lambda: tf.constant(1.0))
+    functions = [type(function), type(function.get_concrete_function())]
+    return [
+        *(tf.Graph, tf1.Session, tf1.Session._Callable, tf.keras.layers.Dense),
+        *(type(tf.Variable(1.0)), *functions),
+    ]
+
+
+def hooked_modules():
+    """Modules whose functions run in every program."""
+    names = ("eager.tape", "ops.gen_resource_variable_ops")
+    for root in ("tensorflow", "tensorflow_core"):
+        for name in names:
+            if f"{root}.python.{name}" in sys.modules:
+                yield sys.modules[f"{root}.python.{name}"]
+
+
+def hooks():
+    """What a program can hook in the interpreter, and has as long as somebody does."""
+    handlers = {f"signal {number}": signal.getsignal(number) for number in (1, 2, 15)}
+    # Our finder stays as long as a class of ours waits for a Keras, from its first import on.
+    others = [finder for finder in sys.meta_path if finder is not _import_hook._finder]
+    finders = {f"finder {type(finder).__name__}": finder for finder in others}
+    return {
+        **handlers,
+        **finders,
+        "os._exit": os._exit,
+        "import": builtins.__import__,
+        "excepthook": sys.excepthook,
+        "thread excepthook": getattr(threading, "excepthook", None),
+        "trace": sys.gettrace(),
+        "profile": sys.getprofile(),
+        "showwarning": warnings.showwarning,
+        "path hooks": len(sys.path_hooks),
+    }
+
+
 def snapshot():
     # The values themselves are kept, so that no other object gets the `id` of one.
     owners = {f"module {name}": module for name, module in modules().items()}
     owners.update({f"class {name}": cls for name, cls in classes().items()})
-    owners.update({f"class {cls.__name__}": cls for cls in (tf.Graph, *tf1.Session.__mro__[:-1])})
-    return {name: dict(vars(owner)) for name, owner in owners.items()}
+    for cls in hooked_classes():
+        for base in cls.__mro__[:-1]:
+            owners[f"class {base.__module__}.{base.__name__}"] = base
+    owners.update({f"module {module.__name__}": module for module in hooked_modules()})
+    found = {name: dict(vars(owner)) for name, owner in owners.items()}
+    left = {"left": "", **dict.fromkeys(still_replaced())}
+    return {**found, "the interpreter": hooks(), "interventions": left}
 
 
 def differences(before):
@@ -164,6 +219,49 @@ def record(during):
         tf_lossscale.recording.stop()
 
 
+def record_disturbed(during):
+    """Records steps within the graph of a Session, and disturbs the weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        destination = Destination(os.path.join(folder, "record.jsonl"), False)
+        destination.hold()
+        disturbance = Disturbance("0", 1, 1e-7, 1.0)
+        recorder_session.start(destination, disturbed=disturbance)
+        watch()
+        during()
+        tf_lossscale.recording.stop()
+
+
+def record_twice():
+    """Records two recordings, one of which ends where a session runs."""
+    for _ in range(2):
+        record(watch)
+
+
+def look_at_layers(during):
+    """Looks at the layers of a model, by itself and within `fit`."""
+    model = network()
+    seen = tf.keras.layers.Lambda(lambda value: (during(), value)[1])
+    inputs = tf.keras.layers.Input((1,))
+    outer = tf.keras.Model(inputs, seen(model(inputs)))
+    tf_lossscale.monitoring.find_nonfinite_layer(outer, np.zeros((2, 1), "float32"))
+
+
+def explain():
+    """Explains skipped steps in `fit`, which ends before the next batch, and after it."""
+    if not has(Since.FIT_READS_TRAIN_FUNCTION):
+        return
+    for steps in (1, 2):
+        model = network()
+        optimizer = tf_lossscale.keras.mixed_precision.LossScaleOptimizer(sgd())
+        monitor = tf_lossscale.monitoring.Monitor(optimizer)
+        callback = monitor.keras_callback(explain=True, explain_after=1)
+        model.compile(optimizer, "mse")
+        inputs = np.full((2 * steps, 1), np.nan, "float32")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(inputs, inputs, batch_size=2, verbose=0, callbacks=[callback])
+
+
 def network():
     inputs = tf.keras.layers.Input((1,))
     return tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))
@@ -218,6 +316,14 @@ def main():
     found["watched"] = without_graphs(before)
     record(lambda: found.update(recording=differences(before)))
     found["recorded"] = without_graphs(before)
+    record_disturbed(lambda: found.update(disturbed=differences(before)))
+    found["disturbed recorded"] = without_graphs(before)
+    record_twice()
+    found["recorded twice"] = without_graphs(before)
+    look_at_layers(lambda: found.update(layers=differences(before)))
+    found["looked at layers"] = without_graphs(before)
+    explain()
+    found["explained"] = without_graphs(before)
     for replace in (False, True):
         tf_lossscale.install(replace=replace)
         fit(network())
