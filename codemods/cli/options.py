@@ -65,6 +65,7 @@ def code_prefixes(text: str) -> tuple[str, ...]:
 
 
 def _report(text: str) -> Report:
+    """Parses a `--report FORMAT[:FILE]`; argparse shows the error."""
     from ..reports import FORMATS, Report
 
     name, colon, file = text.partition(":")

@@ -104,6 +104,11 @@ class FileSearch:
         return choice
 
     def _take(self, found: Iterable[Union[Candidate, Note]]) -> None:
+        """Sorts what the search finds: candidates, and notes about paths that it left out.
+
+        A warning is printed at once. A path that cannot be read is an outcome with an error. Why
+        others were left out is an outcome only with `-v`.
+        """
         for item in found:
             note = item if isinstance(item, Note) else self._searched(item)
             if note is not None:

@@ -170,6 +170,11 @@ def _refuse_other_owner(path: str) -> None:
 
 
 def _values(path: str, text: str) -> dict[str, Any]:
+    """Reads the table `[tool.tf-lossscale]`; returns values by option, with `_` for `-`.
+
+    Raises the error that names the line for a key that is no option, or a value of another type: a
+    misspelled setting must not be ignored.
+    """
     tool = _parsed(path, text).get("tool", {})
     table = tool.get("tf-lossscale", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):

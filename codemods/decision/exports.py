@@ -16,7 +16,10 @@ __all__ = ["ReExports", "Way", "names_read"]
 
 _ANY = "*"
 _CALLED = "()"
-"""Ends the name of a function of which the returned value is meant."""
+"""Ends the name of a function of which the returned value is meant.
+
+tensorflow/tensor2tensor has functions that return the modules of `tf.contrib`, for lazy imports.
+"""
 _LONGEST_CHAIN = 100
 """Files that a name may pass through."""
 
@@ -66,6 +69,12 @@ class ReExports:
         return next((way for way in Way if way in ways), Way.UNKNOWN)
 
     def _way_of_meaning(self, meaning: str, rest: tuple[str, ...], module: str, depth: int) -> Way:
+        """Returns how a name that a module has by this meaning changes if its file is migrated.
+
+        `meaning` is a dotted path, or a word in `<>` for a name of the program itself; `rest` is
+        what is read from it. A path outside TensorFlow is followed into the module of the program
+        that has it, at most `depth` times more.
+        """
         if meaning.startswith("<"):
             return Way.OWN if meaning == LOCAL else Way.UNKNOWN
         if is_of_shim(meaning):

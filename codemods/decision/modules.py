@@ -90,6 +90,12 @@ class Modules:
         return found
 
     def _find_fitting(self, path: str, here: str) -> list[str]:
+        """Returns the files of the run that an import of `path` in the folder `here` may load.
+
+        A leading dot stays in `here`, each further one goes up a folder. Another path is looked for
+        below all folders from which Python may have been started. TensorFlow and its clients are
+        never files of the program.
+        """
         name = path.lstrip(".")
         level = len(path) - len(name)
         for _ in range(level - 1):

@@ -124,6 +124,7 @@ class _Scanner:
         return not (self._depth or self._quote or self._continued)
 
     def feed(self, line: str) -> None:
+        """Reads one more line: its quotes, its brackets, and whether the next line continues it."""
         self._continued = False
         at = 0
         while True:

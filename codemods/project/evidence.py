@@ -187,6 +187,11 @@ def version_of(package: str) -> Optional[str]:
 
 
 def _installed_keras() -> KerasChoice:
+    """Returns the Keras of the TensorFlow that is installed beside the command, and the reason.
+
+    The last evidence, after settings and files of the project. `TF_USE_LEGACY_KERAS` in the
+    environment counts only for TensorFlow from 2.16 on, which has Keras 3 otherwise.
+    """
     versions = {name: version_of(name) for name in TENSORFLOW}
     for name, version in versions.items():
         keras = keras_of("tensorflow", f"=={version}") if version else None

@@ -46,6 +46,7 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 
 
 def _summary(summary: Summary) -> Iterator[str]:
+    """Yields the counts of the run, which Keras it was for, and why."""
     yield '<dl class="counts">\n'
     names = {
         "files": "files checked",
@@ -69,6 +70,7 @@ def _about(summary: Summary) -> Iterator[str]:
 
 
 def _filters(counts: _Counts) -> Iterator[str]:
+    """Yields the form by whose boxes, list and field the script of the page hides findings."""
     yield '<form class="filters" aria-label="Filter the findings">\n'
     yield "<fieldset><legend>Outcome</legend>\n"
     for kind in (*_KINDS, "error"):
@@ -86,6 +88,7 @@ def _filters(counts: _Counts) -> Iterator[str]:
 
 
 def _file(outcome: FileOutcome) -> Iterator[str]:
+    """Yields the section of a file with its problems, findings and diff; none for a clean file."""
     if not outcome.findings and not outcome.problems:
         return
     path = escape(outcome.path if outcome.path.isprintable() else quoted(outcome.path))
@@ -107,6 +110,7 @@ def _file(outcome: FileOutcome) -> Iterator[str]:
 
 
 def _place(finding: Finding) -> Iterator[str]:
+    """Yields one finding with its line; the attributes `data-*` are those that the filters read."""
     outcome = finding.outcome.value
     label = f"{outcome}, {finding.remark}" if finding.remark else outcome
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'

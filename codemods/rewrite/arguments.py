@@ -134,6 +134,7 @@ def renamed_arguments(renames: Mapping[str, Optional[str]]) -> Edit:
     """
 
     def edit(call: cst.CSTNode) -> cst.Call:
+        """Renames, removes and orders the arguments; each comment stays with its argument."""
         assert isinstance(call, cst.Call)
         found = matched(call, tuple(renames))
         assert found is not None
@@ -158,6 +159,7 @@ def renamed_attribute(name: str) -> Edit:
     """The edit of an attribute that gives it another name."""
 
     def edit(node: cst.CSTNode) -> cst.Attribute:
+        """Renames, removes and orders the arguments; each comment stays with its argument."""
         assert isinstance(node, cst.Attribute)
         return node.with_changes(attr=node.attr.with_changes(value=name))
 

@@ -96,6 +96,11 @@ class _Speller:
         self.imported = {place.node: place for place in places if place.root is None}
 
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
+        """Returns the edits of all references, and of the imports that they need or no longer need.
+
+        A variable whose references are all replaced loses its import. One with other references
+        keeps it, without the submodules that only the replaced ones needed.
+        """
         variables = self._affected_variables()
         for variable in variables:
             self._spell(variable)

@@ -17,6 +17,9 @@ LONGEST = 40
 FOLDERS = ("tf_lossscale/", "codemods/", "tests/", "benchmarks/", "examples/", "docs/")
 PACKED = (".gz", ".zip")
 
+DOCUMENTED = 15
+"""A function or class with as many lines, without its docstring, has a docstring."""
+
 NAMELESS = {"one", "each"}
 """Loop variables are named after the thing that they stand for."""
 
@@ -28,6 +31,7 @@ RETIRED = re.compile(
 """Words that have a better one, in names as in sentences: one thing has one word."""
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
 
 
 @functools.lru_cache(maxsize=None)
@@ -39,14 +43,31 @@ def modules(*folders: str) -> Iterator[str]:
     return (name for name in map(name_of, files(".py")) if name.startswith(folders))
 
 
-def length(function: Function) -> int:
-    """The lines of a function without its decorators and its docstring."""
+def length(function: Definition) -> int:
+    """The lines of a function or class without its decorators and its docstring."""
     end = function.end_lineno or function.lineno
     lines = end - function.lineno + 1
     if ast.get_docstring(function) is not None:
         docstring = function.body[0]
         lines -= (docstring.end_lineno or docstring.lineno) - docstring.lineno + 1
     return lines
+
+
+def undocumented(tree: ast.AST) -> Iterator[Definition]:
+    """The long functions and classes without a docstring.
+
+    Functions within functions are left out: the docstring of the outer one is about them, too. So
+    are constructors of documented classes, whose arguments are in the docstring of the class.
+    """
+    is_documented = isinstance(tree, ast.ClassDef) and ast.get_docstring(tree) is not None
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            is_constructor = is_documented and child.name == "__init__"
+            is_short = length(child) < DOCUMENTED or is_constructor
+            if ast.get_docstring(child) is None and not is_short:
+                yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from undocumented(child)
 
 
 def nameless_loops(tree: ast.AST) -> Iterator[int]:
@@ -83,6 +104,15 @@ def test_functions_are_short():
         and length(function) > LONGEST
     ]
     assert long == []
+
+
+def test_long_functions_and_classes_have_docstrings():
+    found = [
+        f"{name}:{definition.lineno}: {definition.name} has no docstring"
+        for name in modules("tf_lossscale/", "codemods/")
+        for definition in undocumented(syntax(name))
+    ]
+    assert found == []
 
 
 def test_loop_variables_have_names():
@@ -127,6 +157,15 @@ def test_a_loop_without_a_name_is_found(source):
 @pytest.mark.parametrize("line", ["MENDED = 1", "# as we were told", "for theirs in pairs: pass"])
 def test_a_retired_word_is_found(line):
     assert RETIRED.search(line)
+
+
+def test_a_long_function_without_a_docstring_is_found():
+    body = "        pass\n" * (DOCUMENTED - 1)
+    source = f"if True:\n  class A:\n    def f(self):\n{body}"
+    assert [found.name for found in undocumented(ast.parse(source))] == ["A", "f"]
+    documented = source.replace("pass", '"Passes."', 1)
+    assert [found.name for found in undocumented(ast.parse(documented))] == ["A"]
+    assert list(undocumented(ast.parse(source.replace("        pass\n", "", 2)))) == []
 
 
 def test_the_docstring_is_not_counted():

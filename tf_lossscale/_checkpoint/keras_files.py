@@ -106,6 +106,11 @@ def _open_keras(path: str, stack: contextlib.ExitStack) -> Tuple[List[HDF5Group]
 
 def _open_archive(path: str, stack: contextlib.ExitStack) -> Tuple[zipfile.ZipFile, List[str]]:
     """Returns an archive with weights, and the names of its members."""
+    """Opens a `.keras` archive; returns its HDF5 files and the configuration of its optimizer.
+
+    The archive is not trusted: members of one name, sizes beyond the limit and broken JSON are
+    errors.
+    """
     try:
         archive = stack.enter_context(zipfile.ZipFile(path))
     except (zipfile.BadZipFile, OSError, ValueError) as error:
@@ -165,6 +170,7 @@ def _object(value: Json) -> JsonObject:
 
 
 def _states(file: HDF5Group) -> Iterator[State]:
+    """Yields the states in an HDF5 file of Keras 3, by the names of scalars in one group."""
     items: Dict[str, HDF5Dataset] = {}
     file.visititems(items.__setitem__)
     datasets = {name: item for name, item in items.items() if hasattr(item, "dtype")}

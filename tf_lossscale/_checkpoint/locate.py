@@ -120,6 +120,11 @@ def sizes_of_files(path: str) -> Dict[str, int]:
 
 
 def _in_directory(path: str) -> Place:
+    """Returns what a directory contains: a SavedModel, or the checkpoint that is its latest.
+
+    Several checkpoints without the file that names the latest are an error: which of them is meant
+    must not be guessed.
+    """
     if any(_is_file(os.path.join(path, "saved_model" + suffix)) for suffix in (".pb", ".pbtxt")):
         prefix = os.path.join(path, "variables", "variables")
         if _is_file(prefix + ".index"):

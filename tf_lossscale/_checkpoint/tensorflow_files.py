@@ -89,6 +89,10 @@ class Checkpoint:
         return Variable(key, role, dtype, value)
 
     def object_graph(self) -> Optional[ObjectGraph]:
+        """Reads the object graph; raises CheckpointError if it refers to missing objects.
+
+        A hostile or damaged file can have such a graph.
+        """
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
             raise CheckpointError(f"{self.prefix}: damaged: its object graph is not a string")
         value: Array = self._reader.get_tensor(OBJECT_GRAPH)

@@ -149,6 +149,11 @@ def _missing_folders(folder: str) -> List[str]:
 
 @contextlib.contextmanager
 def _locked(folder: str, destination: str) -> Iterator[None]:
+    """Holds a lock on the folder of the copy, so that two conversions do not mix their files there.
+
+    Without locks (Windows, some file systems) it does nothing. The files themselves are replaced
+    atomically.
+    """
     if fcntl is None:
         yield
         return
@@ -193,6 +198,10 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _check_destination(source: str, destination: str, force: bool) -> None:
+    """Raises CheckpointError unless DST is a local prefix where no file is lost.
+
+    SRC is never changed, also not through links.
+    """
     if not destination:
         raise CheckpointError("DST is empty; name the prefix of the new checkpoint")
     if "://" in destination:
@@ -231,6 +240,7 @@ def _move(written: str, destination: str) -> None:
 
 
 def _parser(prog: str) -> ArgumentParser:
+    """Returns the parser of `tf-lossscale checkpoint`, with a subcommand for each action."""
     parser = ArgumentParser(
         prog=prog, description="Inspect or convert the loss-scale state in checkpoints."
     )
@@ -251,6 +261,7 @@ def _parser(prog: str) -> ArgumentParser:
 
 
 def _add_convert(actions: Any) -> None:
+    """Adds `convert`, which copies a checkpoint for another class."""
     raw = argparse.RawDescriptionHelpFormatter
     what = "copy a checkpoint so that another class can restore the loss scale"
     convert = actions.add_parser("convert", help=what, description=CONVERT, formatter_class=raw)

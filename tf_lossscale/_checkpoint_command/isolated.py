@@ -124,6 +124,11 @@ def _library(place: Place) -> ModuleType:
 
 
 def _set_limits(seconds: int, memory: int) -> None:
+    """Limits the time and memory of this process, the child that reads a file which may be hostile.
+
+    The address space is limited by eight times as much as the data, because TensorFlow reserves
+    much more than it uses. A limit that the system does not support is left out.
+    """
     try:
         import resource
     except ImportError:  # Windows
@@ -148,6 +153,10 @@ def _set_limits(seconds: int, memory: int) -> None:
 
 
 def _describe(place: Place, request: JsonObject, library: ModuleType) -> JsonObject:
+    """Does what the request asks for; returns the lines to print, or an error of one line.
+
+    Whatever the libraries raise for a damaged file is such an error: no traceback is shown.
+    """
     try:
         if "convert" in request:
             plan = library.convert(place, **request["convert"])

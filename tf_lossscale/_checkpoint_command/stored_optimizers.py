@@ -94,6 +94,7 @@ def _number(stored: Stored, value: Json) -> Json:
 
 
 def _for_keras_3(stored: Stored, state: OptimizerState) -> str:
+    """Returns what of an optimizer Keras 3 can restore, and by which call."""
     if state.layout is Layout.KERAS_3:
         return "tf.train.Checkpoint restores it"
     call = f"tf_lossscale.checkpoints.restore({stored.path!r}, model, optimizer)"

@@ -59,6 +59,7 @@ class Runs(NamedTuple):
         return 0
 
     def _run(self, path: str, change: Optional[Disturbance]) -> int:
+        """Runs the script once and records it; returns its exit status, or 2 if it did not run."""
         if self.before:
             status = subprocess.call(self.before, shell=True)
             if status:

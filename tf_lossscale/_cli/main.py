@@ -100,6 +100,7 @@ def _completion(parser: ArgumentParser, arguments: List[str], prog: str) -> int:
 
 
 def _codemods(arguments: List[str], prog: str) -> int:
+    """Passes a command on to the codemods, which need a newer Python than the shim."""
     if sys.version_info < CODEMODS_PYTHON:
         print(
             "{}: {} needs Python {}.{} or later, and this is {}.{}. Install tf-lossscale under a "

@@ -111,6 +111,7 @@ def _run_recorded(
 
 
 def _run_parser(name: str) -> ArgumentParser:
+    """Returns the parser of the options before SCRIPT; the rest is passed to Python unread."""
     parser = ArgumentParser(
         prog=name,
         usage=f"{name} [-h] [--replace] [--monitor] [--record FILE [--overwrite] [--no-norm]] "
@@ -140,6 +141,7 @@ def _run_parser(name: str) -> ArgumentParser:
 
 
 def _record_parser(name: str) -> ArgumentParser:
+    """Returns the parser of the options around FILE; the rest is passed to Python unread."""
     parser = ArgumentParser(
         prog=name,
         usage=f"{name} [-h] [--disturb N [--before COMMAND]] [--overwrite] [--no-norm] [--seed N] "
@@ -177,6 +179,7 @@ def _count(text: str) -> int:
 
 
 def _add_options(parser: ArgumentParser) -> None:
+    """Adds the options that `run` and `record` have in common."""
     parser.add_argument(
         "--overwrite",
         action="store_true",

@@ -50,6 +50,7 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
 
 
 def _parser(prog: str) -> ArgumentParser:
+    """Returns the parser of `compare`; scripts rely on the exit statuses in its epilog."""
     parser = ArgumentParser(
         prog=f"{prog} compare",
         description="Compares two recorded runs: whether the new one did what the old one did. How "
@@ -95,6 +96,11 @@ class _Records(NamedTuple):
 
 
 def _read(options: argparse.Namespace) -> _Records:
+    """Reads all records, with the optimizers of each in the order of the old one.
+
+    A baseline that the user named must fit, or it is an error. A disturbed run beside OLD that does
+    not fit is left out with a note: it may be of an earlier version of the program.
+    """
     old, new = read_record(options.old), read_record(options.new)
     new.optimizers = in_order_of(old.optimizers, new.optimizers)
     notes = [note for record in (old, new) for note in record.notes]
@@ -234,6 +240,7 @@ def _lower(sentence: str) -> str:
 
 
 def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
+    """Returns one sentence about several optimizers: the verdicts, and which differed first."""
     names = [comparison.verdict.value[0] for comparison in found]
     counts = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     text = f"{len(found)} optimizers: {counts}."

@@ -36,6 +36,11 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def _section(comparison: Comparison) -> List[str]:
+    """Returns the part of the page about one optimizer: advice, reasons, table and charts.
+
+    If the runs differ at a step, charts around it come before those of the whole runs, unless these
+    are hardly longer.
+    """
     reasons = [f"<li>{escape(reason)}</li>" for reason in rendering.evidence(comparison)]
     advice = rendering.advice(comparison)
     parts = [f"<p>next: {escape(advice)}</p>"] if advice else []

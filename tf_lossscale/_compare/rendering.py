@@ -188,6 +188,11 @@ def _cause(comparison: Comparison) -> str:
 
 
 def _look_at(runs: Runs, first: Judgement) -> str:
+    """Returns where to look for the cause of a difference that has no name of its own.
+
+    By what differed first, and whether that was among the first updates: later ones go wrong by
+    what changes during a run.
+    """
     if first.kind is Kind.FIRST_LOSS:
         return "the initial weights, the data of this batch, and the forward pass"
     if first.kind in (Kind.FIRST_NORM, Kind.VARIABLE_NORM):

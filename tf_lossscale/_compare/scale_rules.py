@@ -71,6 +71,11 @@ def same_scale(one: float, other: float) -> bool:
 def _next(
     parameters: ScaleParameters, scale: float, finite: bool, good: int, bad: int
 ) -> Tuple[float, Tuple[int, int]]:
+    """Returns the scale and the counts of finite and non-finite steps after a step.
+
+    This repeats in Python what the loss scales do in TensorFlow, so that each step of a record can
+    be checked without it.
+    """
     if parameters.rule == "fixed":
         return scale, (good, bad)
     if finite:
@@ -108,6 +113,7 @@ def _shrunk(parameters: ScaleParameters, scale: float) -> float:
 def _cause(
     parameters: ScaleParameters, scale: float, following: float, expected: float, finite: bool
 ) -> str:
+    """Returns which parameter of the rule explains that the scale became `following` instead."""
     is_below = following < expected and same_scale(expected, _float32(parameters.minimum_scale))
     if not finite and parameters.rule != "keras3" and is_below:
         return "the smallest scale"

@@ -212,6 +212,11 @@ class Monitor:
         return reading
 
     def _read_or_none(self, session: Optional[Session] = None) -> Optional[Reading]:
+        """Reads the counts and warns if there is a reason; None before a step is built.
+
+        Eagerly, or in a Session: the one that is given, the default one, or that of graph-mode
+        Keras. Without a Session it returns what was read last. It does not run in functions.
+        """
         if not tf.executing_eagerly() and tf1.get_default_graph().building_function:
             raise RuntimeError(
                 "The counts of a Monitor cannot be read within a tf.function: that would happen "

@@ -2,7 +2,7 @@
 
 import dataclasses
 import weakref
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
@@ -154,6 +154,7 @@ class StepCounter(Watcher):
         self.scales_loss = True
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
+        """Prepares to count a step; one that is always applied is not counted."""
         if step.is_unconditional:
             return None
         graph = outermost_graph()

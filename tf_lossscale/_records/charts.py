@@ -96,6 +96,12 @@ def chart(kind: Kind, lines: Sequence[Line], span: Span) -> List[str]:
 
 
 class _Axis(NamedTuple):
+    """The vertical axis of a chart. If it is linear, it leaves out spikes.
+
+    One loss of 1e6 would press all others to the bottom; it becomes a mark at the edge, with its
+    value.
+    """
+
     kind: Kind
     low: float
     high: float

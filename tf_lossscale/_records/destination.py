@@ -184,6 +184,7 @@ def _temporary(path: str) -> str:
 
 
 def _lock(descriptor: int, path: str) -> None:
+    """Locks the file of a record; raises RecordingError if another process holds it."""
     if fcntl is None:
         return
     try:

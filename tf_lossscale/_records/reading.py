@@ -86,6 +86,10 @@ def read_record(path: str) -> Record:
 
 
 def _read(path: str, file: TextIO, allowed: int) -> Record:
+    """Reads a record line by line; raises RecordError for a line that no recording writes.
+
+    Only the last line may be incomplete: the process was killed while it wrote. That is a note.
+    """
     notes: List[str] = []
     lines = _lines(path, file, allowed, notes)
     content = _Content(Record(path, _header(path, next(lines, "")), [], notes))
@@ -188,6 +192,7 @@ def _reason(error: Exception) -> str:
 
 
 def _header(path: str, line: str) -> RunHeader:
+    """Reads the line that describes the run; raises RecordError if it does not."""
     if not line.strip():
         raise RecordError(
             f"{path} is empty. A record begins with the line that describes the run, which is "
@@ -214,6 +219,10 @@ def _header(path: str, line: str) -> RunHeader:
 
 
 def _add_optimizer(places: Dict[object, OptimizerRecord], values: Json, described: int) -> None:
+    """Adds the optimizer that a line describes; checks all values, which may be hostile.
+
+    Raises KeyError, TypeError or ValueError if they are not as a recording writes them.
+    """
     key = values["optimizer"]
     if key in places:
         raise ValueError(f"optimizer {key!r} is described twice")

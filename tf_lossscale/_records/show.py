@@ -51,6 +51,7 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
 
 
 def _show(options: argparse.Namespace) -> None:
+    """Writes JSON and the page to their files, or to `-` instead of the text."""
     record = read_record(options.file)
     summaries = [Summary.of(optimizer) for optimizer in record.optimizers]
     results: List[Tuple[Optional[str], str]] = []
@@ -110,6 +111,7 @@ def _text(record: Record, summaries: Sequence[Summary]) -> str:
 
 
 def _as_json(record: Record, summaries: Sequence[Summary]) -> JsonObject:
+    """Returns the values of `show --json`, whose keys are public."""
     header = record.header
     return {
         "version": 1,

@@ -220,6 +220,7 @@ class Summary:
         return self._of_scaling()
 
     def _of_skipped(self) -> str:
+        """Returns what to look at if most steps were skipped or the scale is at its minimum."""
         is_at_minimum = self.rule != "fixed" and (self.scale or 0.0) <= self.minimum
         are_most = 2 * self.skipped.count > self.steps and not self._only_began_with_skips()
         if not (is_at_minimum or are_most):

@@ -90,6 +90,7 @@ class Match:
             self._take(number, variable)
 
     def _take(self, number: int, variable: Variable) -> None:
+        """Gives a tensor of the file to a variable, or notes the conflict why it cannot have it."""
         tensor = self.stored.nodes[number].tensor
         if tensor is None:
             return

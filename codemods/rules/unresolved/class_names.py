@@ -29,7 +29,10 @@ _COMPARED = "the name of the class depends on the TensorFlow version: use isinst
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """The expressions with such a name, also through a variable, that read a class's name."""
+    """The expressions with such a name, also through a variable, that read a class's name.
+
+    Cerebras/modelzoo compares the name of the class of an optimizer with "LossScaleOptimizer".
+    """
     for string in program.scopes.strings:
         if not _is_class_name(string, options):
             continue

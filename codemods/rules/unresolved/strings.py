@@ -157,7 +157,10 @@ def _path_of_call(program: Program, call: cst.Call) -> str:
 
 
 def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Optional[_Path]:
-    """The legacy path in a string, as it is written there; none in documentation and messages."""
+    """The legacy path in a string, as it is written there; none in documentation and messages.
+
+    The parts of one string are one text: NVIDIA/DeepLearningExamples has a sentence in parts.
+    """
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
     if whole is string and not _has_word(string.value):
         return None  # most strings: `walk` takes longer

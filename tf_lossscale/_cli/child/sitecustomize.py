@@ -141,6 +141,10 @@ def _first_spec(finders, name, path, target):
 
 def _begin():
     # type: () -> None
+    """Puts the finder that installs first, in the Python environment in which `run` was started.
+
+    In any other, it removes all traces of `run` from the variables that its children inherit.
+    """
     sys.path[:] = [folder for folder in sys.path if folder != HERE]
     sys.path_importer_cache.pop(HERE, None)
     mode, _, identity = os.environ.get(MODE, "").partition(os.pathsep)
