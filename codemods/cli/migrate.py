@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
 from tf_lossscale._about import VERSION
@@ -98,36 +98,54 @@ def _write_baseline(request: Request, accepted: Optional[Baseline], summary: Sum
 
 def _process_files(request: Request, summary: Summary, messages: Messages) -> Iterator[FileOutcome]:
     """Searches and rewrites the files; the outcomes, which are written as they are read."""
-    chosen = None
     with Watch(request.limits) as watch:
         search = FileSearch(request, watch, messages)
         search.run()
         messages.clear()
         candidates = [step for step in search.steps if isinstance(step, Candidate)]
-        if candidates or request.verbose or request.formats != {"text"}:
+        if request.verbose or request.formats != {"text"}:
             summary.keras = search.decided_keras()
-        if candidates:
-            # Imported late: it imports LibCST, which often takes longer than the search.
-            from ..run.file_set import FileSet
+        _count(search, summary)
+    processed = iter(_processed(candidates, search, summary, messages))
+    return (next(processed) if isinstance(step, Candidate) else step for step in search.steps)
 
-            files = sorted(search.files)
-            hints = frozenset(search.hints)
-            chosen = FileSet(candidates, files, hints, search.links, request.plan, request.limits)
+
+def _count(search: FileSearch, summary: Summary) search.links, -> None:
+    """Adds to the summary what the search has found."""
     summary.files = len(search.files)
     summary.checked = frozenset([*search.files, *search.data_files])
     if search.requirements is not None:
         summary.requirements = search.requirements.files
         summary.have_shim = search.requirements.have_shim
     summary.other_contrib = search.other_contrib
-    processed: Iterator[FileOutcome] = iter(())
-    if chosen is not None:
-        count = len(candidates)
-        chosen.work(request.jobs, lambda done: messages.at("Processing", done, count))
-        messages.clear()
-        if request.write and not request.allow_dirty:
-            _refuse_dirty(chosen.changed())
-        processed = chosen.outcomes()
-    return (next(processed) if isinstance(step, Candidate) else step for step in search.steps)
+
+
+def _processed(
+    candidates: Sequence[Candidate], search: FileSearch, summary: Summary, messages: Messages
+) -> Iterable[FileOutcome]:
+    """The outcomes of the files with legacy words, which are written as they are read."""
+    if not candidates:
+        return ()
+    # Imported late: most repositories have no such file, and few of the others need LibCST.
+    from ..run.process_file import finished
+    from ..run.screened import results_without_places
+
+    request = search.request
+    results = results_without_places(candidates, request.plan, request.limits)
+    if results is not None:
+        pairs = zip(candidates, results)
+        return (finished(file.path, file.real, result, request.plan) for file, result in pairs)
+    from ..run.file_set import FileSet
+
+    summary.keras = search.decided_keras()
+    hints = frozenset(search.hints)
+    files = FileSet(candidates, sorted(search.files), hints, request.plan, request.limits)
+    count = len(candidates)
+    files.work(request.jobs, lambda done: messages.at("Processing", done, count))
+    messages.clear()
+    if request.write and not request.allow_dirty:
+        _refuse_dirty(files.changed())
+    return files.outcomes()
 
 
 def _refuse_dirty(files: Iterable[str]) -> None:

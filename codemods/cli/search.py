@@ -38,6 +38,7 @@ class FileSearch:
     """The search of a run, which reads every file once.
 
     Attributes:
+      request: what the run does.
       steps: the files to process and, in order between them, the outcomes that are already known.
         Files without a legacy name, which are nearly all files, are counted but not kept.
       files: the absolute path of every file.
@@ -54,12 +55,13 @@ class FileSearch:
     """
 
     def __init__(self, request: Request, watch: Watch, messages: Messages) -> None:
-        self._request = request
+        self.request = request
         self._limits = request.limits
         self._watch = watch
         self._messages = messages
         self._bytes_left = self._limits.search
         self._outputs = request.outputs
+        self._decided: Optional[KerasChoice] = None
         self._project = None if request.choice is not None else ProjectSearch()
         self.requirements = Requirements() if request.write else None
         self.steps: list[Union[Candidate, FileOutcome]] = []
@@ -71,7 +73,7 @@ class FileSearch:
 
     def run(self) -> None:
         """Searches all files."""
-        request = self._request
+        request = self.request
         is_needed = self._project is not None or self.requirements is not None
         describes = self._describes if is_needed else None
         paths = sorted(request.paths)  # the report must not depend on their order
@@ -86,20 +88,29 @@ class FileSearch:
 
     def run_stdin(self, source: bytes) -> None:
         """Searches a source from stdin, and the project files above it."""
-        name = self._request.stdin_filename
+        name = self.request.stdin_filename
         if self._project is not None:
             self._project.add(name, os.path.abspath(name), source)
-            self._take(project_files_above(name, self._request.excludes, is_project_file))
+            self._take(project_files_above(name, self.request.excludes, is_project_file))
 
     def decided_keras(self) -> KerasChoice:
-        """The Keras version to target, which the request gets if it does not give one."""
-        choice = self._request.choice
+        """The Keras version to target, which the request gets if it does not give one.
+
+        The first call prints warnings; without evidence in the project, it looks at what is
+        installed, which takes as long as the search of a hundred files.
+        """
+        if self._decided is None:
+            self._decided = self._decide_keras()
+        return self._decided
+
+    def _decide_keras(self) -> KerasChoice:
+        choice = self.request.choice
         if choice is None:
             assert self._project is not None
-            choice = self._request.choice = self._project.choice()
+            choice = self.request.choice = self._project.choice()
         for warning in choice.warnings:
             self._messages.say(problem_line("warning", warning))
-        for line in (choice.words, *choice.details) if self._request.verbose else ():
+        for line in (choice.words, *choice.details) if self.request.verbose else ():
             self._messages.say(visible(line))
         return choice
 
@@ -118,7 +129,7 @@ class FileSearch:
                     self._messages.say(problem_line("warning", problem))
                 elif note.kind == "error":
                     self.steps.append(FileOutcome(path, error=problem))
-                elif self._request.verbose:
+                elif self.request.verbose:
                     self.steps.append(FileOutcome(path, note=note.why))
             self._messages.at("Searching", len(self.files))
 
@@ -162,7 +173,7 @@ class FileSearch:
                 raise TooLargeError(error.errno, self._limits.too_large) from None
         if concerns:
             self.steps.append(Candidate(relative(file.path), file.real))
-        elif self._request.verbose:
+        elif self.request.verbose:
             self.steps.append(FileOutcome(relative(file.path), note="no legacy name in it"))
 
     def _data(self, file: Candidate) -> None:

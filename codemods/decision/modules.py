@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Optional
 
 from ..resolve.legacy_symbols import root_of
-from ..resolve.places import LOOK_ALIKES
+from ..resolve.vocabulary import LOOK_ALIKES
 
 __all__ = ["Modules", "stem_of"]
 

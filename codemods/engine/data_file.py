@@ -9,6 +9,7 @@ from ..model import FileResult, Finding, Options, Safety
 from ..rules.codes import rules
 from ..rules.rule import Named
 from .comments import silences
+from .notes import NO_NAME
 from .render import LONGEST_LINE
 
 __all__ = ["DataWork"]
@@ -16,7 +17,6 @@ __all__ = ["DataWork"]
 _MOST_FINDINGS = 100
 """Findings in one file; a longer list of paths is data."""
 _TEXT = ".txt"
-_NO_NAME = "no legacy name in it"
 _ONLY_FINDINGS = "only Python is edited; see the findings"
 
 
@@ -37,7 +37,7 @@ class DataWork:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the file."""
+        """The memory that it takes, in bytes."""
         return len(self._source)
 
     def facts(self) -> FileFacts:
@@ -51,7 +51,7 @@ class DataWork:
     def result(self, decision: Decision) -> FileResult:
         """The unchanged file, with a finding for each legacy path."""
         findings = tuple(finding for finding, _ in zip(self._findings(), range(_MOST_FINDINGS)))
-        return FileResult(self._source, findings, note=_ONLY_FINDINGS if findings else _NO_NAME)
+        return FileResult(self._source, findings, note=_ONLY_FINDINGS if findings else NO_NAME)
 
     def _findings(self) -> Iterator[Finding]:
         """Yields each legacy name in the text that no comment on its line silences."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Union
 
+from ..files.line_edits import line_edits
 from ..model import Finding, Options
 from ..resolve.vocabulary import MODULE, NAMES, SCALING
 from .json_positions import Array, NestingError, String, parsed_json
 from .magics import mask
-from .parse import SourceError
+from .python_tree import SourceError
 from .render import LONGEST_LINE, Place
+from .tree_size import check_json
 
 __all__ = ["Notebook"]
 
@@ -25,6 +26,8 @@ _LEGACY = re.compile(
 )
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""
+_BLOCK = 64 * 1024
+"""Characters of the text between places of which the line is kept."""
 
 
 class _Cell:
@@ -33,21 +36,22 @@ class _Cell:
     def __init__(self, body: str, number: int, value: Union[String, Array]) -> None:
         self.number = number
         self.value = value
-        self.lines: list[str] = []
-        """The lines in JSON encoding, without the quotes."""
         self.starts: list[int] = []
         """The index in the JSON text at which each line starts."""
+        lines: list[list[str]] = []
         open_line = False
         for string in value if isinstance(value, Array) else [value]:
             at = string.start + 1
             for part in filter(None, _JSON_LINE.findall(body[at : string.end - 1])):
                 if open_line:
-                    self.lines[-1] += part
+                    lines[-1].append(part)
                 else:
-                    self.lines.append(part)
+                    lines.append([part])
                     self.starts.append(at)
                 open_line = not part.endswith("\\n")
                 at += len(part)
+        self.lines = list(map("".join, lines))
+        """The lines in JSON encoding, without the quotes."""
         self.masked = mask("".join(map(_decoded, self.lines)))
 
 
@@ -68,6 +72,9 @@ class Notebook:
     def __init__(self, data: bytes) -> None:
         self.note = ""
         self._body = ""
+        self._lines_before = [0]
+        """How many lines end before each block of the text."""
+        check_json(data)
         try:
             text = data.decode("utf-8")
             self._body = text[1:] if text.startswith("\ufeff") else text
@@ -146,7 +153,13 @@ class Notebook:
         return self._line_at(starts[min(max(line, 1), len(starts)) - 1])
 
     def _line_at(self, index: int) -> int:
-        return self._body.count("\n", 0, index) + 1
+        """The line of an index, from 1; counted from the last block, as there can be many."""
+        block = index // _BLOCK
+        while len(self._lines_before) <= block:
+            last = len(self._lines_before) - 1
+            lines = self._body.count("\n", last * _BLOCK, (last + 1) * _BLOCK)
+            self._lines_before.append(self._lines_before[last] + lines)
+        return self._lines_before[block] + self._body.count("\n", block * _BLOCK, index) + 1
 
 
 def _language(document: dict[str, Any]) -> str:
@@ -194,15 +207,14 @@ def _encoded(body: str, cell: _Cell, new: str) -> str:
     new_lines = re.findall(r"[^\n]*\n|[^\n]+", new)
     ascii_only = body.isascii()
     raw: list[str] = []
-    matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
-    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if tag == "equal":
-            raw += cell.lines[old_start:old_end]
-        else:
-            raw += [
-                json.dumps(line, ensure_ascii=ascii_only)[1:-1]
-                for line in new_lines[new_start:new_end]
-            ]
+    at = 0
+    for start, end, new_start, new_end in line_edits(old_lines, new_lines):
+        raw += cell.lines[at:start]
+        raw += [
+            json.dumps(line, ensure_ascii=ascii_only)[1:-1] for line in new_lines[new_start:new_end]
+        ]
+        at = end
+    raw += cell.lines[at:]
     if isinstance(cell.value, String):
         return '"' + "".join(raw) + '"'
     items = cell.value

@@ -1,4 +1,4 @@
-"""Says why a group of symbols goes to the shim: once for each program, at the first such place."""
+"""Says why nothing is edited, and why symbols go to the shim: once, at the first such place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ..files.excludes import NOTEBOOK
 from ..files.printable import quoted, relative
 from ..model import Group, Options
 
-__all__ = ["note_of", "reasons_of_file", "why_on_shim"]
+__all__ = ["NOTHING", "NO_NAME", "note_of", "reasons_of_file", "why_on_shim"]
+
+NO_NAME = "no legacy name in it"
+NOTHING = "no symbol to migrate in it: its names are not TensorFlow's, or migrated already"
 
 _GROUPS = {
     Group.CONTRIB: "contrib classes",

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
-from typing import Optional, Union
+from typing import Optional
 
 import libcst as cst
 
 from .libcst_internals import unvalidated
 
-__all__ = [
-    "PythonTree",
-    "SourceError",
-    "check_round_trip",
-    "check_syntax",
-    "looks_like_python_2",
-    "parsed",
-    "python_tree",
-]
+from .parts import parse_in_parts
+from .python_tree import PythonTree, SourceError, python_tree
 
-PythonTree = Union[ast.Module, Exception]
-"""What Python's own parser makes of a source: a tree, or its error."""
+__all__ = ["check_round_trip", "check_syntax", "looks_like_python_2", "parsed"]
 
 _PYTHON_2 = re.compile(
     rb"""^[ \t]*(?:print[ \t]+["'\w]|exec[ \t]+["'\w]"""
@@ -33,32 +23,6 @@ _SPLIT_IT = "split the deepest expression"
 _ENCODING_HINT = (
     "save it as UTF-8 or declare its encoding in the first line (# -*- coding: ... -*-)"
 )
-
-
-class SourceError(Exception):
-    """A source, a file or a cell of a notebook, cannot be parsed or edited.
-
-    Attributes:
-      line: the line in that source, from 1; 0 if the error has no line.
-      message: what is wrong, and what to do.
-      is_syntax: whether the source cannot be decoded or parsed.
-    """
-
-    def __init__(self, line: int, message: str, is_syntax: bool = False) -> None:
-        super().__init__(message)
-        self.line = line
-        self.message = message
-        self.is_syntax = is_syntax
-
-
-def python_tree(source: bytes) -> PythonTree:
-    """The tree of Python's own parser, or its error."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return error
 
 
 def parsed(source: bytes, tree: PythonTree) -> cst.Module:
@@ -78,7 +42,7 @@ def parsed(source: bytes, tree: PythonTree) -> cst.Module:
         raise SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     try:
         with unvalidated():
-            return cst.parse_module(source)
+            return parse_in_parts(source, None if isinstance(tree, Exception) else tree)
     except cst.ParserSyntaxError as error:
         # LibCST reports the place after the error.
         line, what = error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
@@ -90,6 +54,8 @@ def parsed(source: bytes, tree: PythonTree) -> cst.Module:
         line = source.count(b"\n", 0, getattr(error, "start", 0)) + 1
         message = f"cannot be decoded: {error}; {_ENCODING_HINT}"
         raise SourceError(line, message, is_syntax=True) from None
+    except SourceError:
+        raise
     except RecursionError:
         raise SourceError(0, f"is nested too deeply to be parsed; {_SPLIT_IT}") from None
     except MemoryError:

@@ -19,7 +19,8 @@ import libcst as cst
 
 from ..model import Finding, Safety
 from .libcst_internals import CodegenState, generate
-from .parse import PythonTree, check_round_trip, check_syntax, parsed
+from .parse import check_round_trip, check_syntax, parsed
+from .python_tree import PythonTree
 
 __all__ = ["LONGEST_LINE", "Place", "Source"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Optional, Union
 
@@ -18,7 +19,7 @@ from ..decision.exports import ReExports
 from ..decision.modules import Modules
 from ..facts import NO_FACTS, Decision, FileFacts, Links, Made
 from ..files.excludes import NOTEBOOK
-from ..model import FileError, FileResult, Finding, Options, Safety
+from ..model import FileResult, Finding, Options, Safety
 from ..resolve.conditions import made_of
 from ..resolve.links import UNKNOWN, links_of
 from ..resolve.program import Program
@@ -31,17 +32,15 @@ from .apply import Outcome
 from .comments import may_suppress
 from .file_facts import facts_of, kept_places, need_at, obstacles_of
 from .notebook import Notebook
-from .notes import note_of, reasons_of_file, why_on_shim
-from .parse import PythonTree, SourceError, python_tree
+from .notes import NO_NAME, NOTHING, note_of, reasons_of_file, why_on_shim
 from .prefilter import is_in_code, may_concern
+from .python_tree import PythonTree, SourceError, error_of, python_tree
 from .render import Place, Source
+from .tree_size import PYTHON, TREES, check_sizes, memory_of_file
 
-__all__ = ["FileWork", "error_of", "links_in", "transform"]
+__all__ = ["FileWork", "links_in", "transform"]
 
-_NO_NAME = "no legacy name in it"
-_NOTHING = "no symbol to migrate in it: its names are not TensorFlow's, or migrated already"
 _ONLY_FINDINGS = "no edit is possible; see the findings"
-_DEEP = "is nested too deeply to be edited; split the deepest expression"
 
 
 def transform(
@@ -68,17 +67,11 @@ def transform(
         return FileResult(source, error=error_of(path, error))
 
 
-def error_of(path: str, error: Union[SourceError, RecursionError]) -> FileError:
-    """The error of a file that cannot be parsed or edited."""
-    if isinstance(error, SourceError):
-        return FileError(path, error.line, error.message, error.is_syntax)
-    return FileError(path, 0, _DEEP)
-
-
 def links_in(source: bytes, path: str) -> Links:
-    """What connects a file with others; of one that Python cannot parse, nothing is known."""
+    """What connects a file with others; of one that cannot be parsed, nothing is known."""
     try:
         document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
+        check_sizes(document.sources, PYTHON)
     except SourceError:
         return UNKNOWN
     return _links_of(map(python_tree, document.sources))
@@ -143,10 +136,10 @@ class FileWork:
         if may_concern(source):
             self._document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
-        """The number of bytes of the file."""
-        return len(self._source)
+        """The memory that its trees take, in bytes, at most."""
+        return memory_of_file(self._source, self._path)
 
     def facts(self) -> FileFacts:
         """What the other files of its program must know."""
@@ -164,12 +157,13 @@ class FileWork:
         """The file after the decision."""
         document = self._document
         if document is None:
-            return FileResult(self._source, note=_NO_NAME)
+            return FileResult(self._source, note=NO_NAME)
         if not self._has_names():
             found = list(document.findings(self._path, self._options))
             findings = [document.placed(*item) for item in found]
-            return FileResult(self._source, tuple(findings), note=document.note or _NO_NAME)
+            return FileResult(self._source, tuple(findings), note=document.note or NO_NAME)
         program, sources = self._program()
+        self._drop_python_trees()
         outcome = self._outcome(program, sources, decision)
         edits = outcome.edits()
         data = list(document.sources)
@@ -185,7 +179,7 @@ class FileWork:
         elif findings:
             note = _ONLY_FINDINGS
         else:
-            note = outcome.note or self._why_on_shim(program) or _NOTHING
+            note = outcome.note or self._why_on_shim(program) or NOTHING
         return FileResult(document.with_sources(data), tuple(findings), note=note)
 
     def _why_on_shim(self, program: Program) -> str:
@@ -210,8 +204,15 @@ class FileWork:
     def _trees_of_sources(self) -> list[PythonTree]:
         """What Python's own parser makes of the sources."""
         if not self._trees and self._document is not None:
+            check_sizes(self._document.sources, TREES)
             self._trees = list(map(python_tree, self._document.sources))
         return self._trees
+
+    def _drop_python_trees(self) -> None:
+        """Frees the trees of Python's parser, which only facts need: the edits are parsed, too."""
+        self._trees = []
+        for source in self._parsed[1] if self._parsed is not None else ():
+            source.tree = None
 
     def _program(self) -> tuple[Program, list[Source]]:
         """The program and its sources, which are parsed when they are first needed."""
@@ -240,13 +241,18 @@ class FileWork:
 
     def _locate(self, nodes: Set[cst.CSTNode]) -> dict[cst.CSTNode, Place]:
         """Finds the places of nodes, if there are any."""
-        _, sources = self._program()
+        program, sources = self._program()
+        wanted: dict[cst.CSTNode, set[cst.CSTNode]] = {}
+        for node in nodes:
+            wanted.setdefault(_root(program, node), set()).add(node)
+        if any(may_suppress(source.data) for source in sources):  # its comments are needed, too
+            wanted = {source.module: wanted.get(source.module, set()) for source in sources}
         found: dict[cst.CSTNode, Place] = {}
-        is_silencing = any(may_suppress(source.data) for source in sources)
-        for index, source in enumerate(sources if nodes or is_silencing else ()):
-            with self._in(index):
-                source.locate(nodes)
-            found.update(source.places)
+        for index, source in enumerate(sources):
+            if source.module in wanted:
+                with self._in(index):
+                    source.locate(wanted[source.module])
+                found.update(source.places)
         return found
 
     def _outcome(self, program: Program, sources: list[Source], decision: Decision) -> Outcome:
@@ -284,6 +290,14 @@ class FileWork:
                 message = f"{notes[node].message}; {message}"
             notes[node] = Proposal.note(node, need.code, need.symbol, message)
         return [*_explained(proposals, notes), *notes.values()]
+
+
+def _root(program: Program, node: cst.CSTNode) -> cst.CSTNode:
+    """The module that contains a node."""
+    root = node
+    for above in program.ancestors(node):
+        root = above
+    return root
 
 
 def _explained(

@@ -12,10 +12,9 @@ from typing import Optional
 import libcst as cst
 
 from .legacy_symbols import is_of_shim, legacy_of, root_of
-from .places import LOOK_ALIKES
 from .program import Program
 from .values import class_around, class_named, sources_of
-from .vocabulary import CLASS, POLICY, REWRITE
+from .vocabulary import CLASS, LOOK_ALIKES, POLICY, REWRITE
 
 __all__ = [
     "Kind",

@@ -13,10 +13,9 @@ from .legacy_symbols import Legacy, Namespace, is_of_shim, legacy_of, namespace_
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import is_stored, last_name
-from .vocabulary import CLASS, COMMON, DISTINCTIVE, MODULE, NAMES, TPU
+from .vocabulary import CLASS, COMMON, DISTINCTIVE, LOOK_ALIKES, MODULE, NAMES, TPU
 
 __all__ = [
-    "LOOK_ALIKES",
     "NamespaceUse",
     "Place",
     "Places",
@@ -26,18 +25,6 @@ __all__ = [
     "code_of",
     "imports_of",
 ]
-
-LOOK_ALIKES = frozenset(
-    [
-        "apex", "deepspeed", "fairseq", "flax", "horovod", "jmp", "mindspore", "mxnet",
-        "npu_bridge", "npu_device", "optax", "paddle", "smdistributed", "tensorlayer",
-        "tf_lossscale", "torch", "transformers", "xformers",
-    ]
-)  # fmt: skip
-"""Libraries that have classes with the same names, which are never migrated.
-
-The shim is one of them: only a path that leads to one of its legacy symbols is migrated.
-"""
 
 _MODULES = (MODULE, TPU)
 _NAMES = NAMES | {"experimental"}

@@ -16,6 +16,7 @@ __all__ = [
     "COMMON",
     "CROSS_SHARD",
     "DISTINCTIVE",
+    "LOOK_ALIKES",
     "LOSS_SCALE",
     "MODULE",
     "NAMES",
@@ -69,6 +70,18 @@ COMMON = frozenset(["LossScale", "Policy", "global_policy", "set_policy"])
 """Names that other libraries use for other things."""
 DISTINCTIVE = NAMES - COMMON
 """Names that are used only by these symbols, and by similar classes of other libraries."""
+
+LOOK_ALIKES = frozenset(
+    [
+        "apex", "deepspeed", "fairseq", "flax", "horovod", "jmp", "mindspore", "mxnet",
+        "npu_bridge", "npu_device", "optax", "paddle", "smdistributed", "tensorlayer",
+        "tf_lossscale", "torch", "transformers", "xformers",
+    ]
+)  # fmt: skip
+"""Libraries that have classes with the same names, which are never migrated.
+
+The shim is one of them: only a path that leads to one of its legacy symbols is migrated.
+"""
 
 PARTS = frozenset(
     name.removeprefix("get_").removeprefix("enable_").removeprefix("disable_")

@@ -24,7 +24,7 @@ from ..model import FileResult
 from ..resolve.links import LOADERS
 from .limits import Limits
 from .pool import Workers
-from .process_file import finished
+from .process_file import finished, load
 from .results import FileOutcome, Job, JobKind, Plan, Read, Spool
 
 __all__ = ["FileSet", "edited_alone"]
@@ -74,28 +74,27 @@ class FileSet:
           jobs: the number of worker processes.
           done: called with the number of files after each.
         """
+        load()
         with Workers(self._plan, self._limits, jobs) as workers:
             self._read(workers, done)
             decisions = self._decide(workers)
-            edits = (
-                Job(
-                    JobKind.EDIT,
-                    candidate.path,
-                    candidate.real,
-                    read.source,
-                    decision=decisions.get(candidate.real, SINGLE_FILE),
-                )
-                for candidate, read in zip(self._candidates, self._reads)
-                if read.final is None
-            )
             numbers = [number for number, read in enumerate(self._reads) if read.final is None]
-            for count, (index, result) in enumerate(workers.do(edits), 1):
+            edits = [self._edit(self._candidates[number], decisions) for number in numbers]
+
+            def source_of(index: int) -> bytes:
+                return self._reads[numbers[index]].source
+
+            for count, (index, result) in enumerate(workers.do(edits, source_of), 1):
                 assert isinstance(result, FileResult)
                 self._results[numbers[index]] = result
                 done((len(self._candidates) + count) // 2)
         for number, read in enumerate(self._reads):
             if read.final is not None:
                 self._results[number] = read.final
+
+    def _edit(self, candidate: Candidate, decisions: Mapping[str, Decision]) -> Job:
+        decision = decisions.get(candidate.real, SINGLE_FILE)
+        return Job(JobKind.EDIT, candidate.path, candidate.real, decision=decision)
 
     def changed(self) -> Iterator[str]:
         """The absolute paths of the files that the results change."""
@@ -191,6 +190,7 @@ class FileSet:
 
 def edited_alone(path: str, source: bytes, plan: Plan, limits: Limits) -> FileResult:
     """The result for a source from stdin, which is a program of its own."""
+    load()
     with Workers(plan, limits, 1) as workers:
         ((_, read),) = workers.do([Job(JobKind.READ, path, path, source)])
         assert isinstance(read, Read)

@@ -8,6 +8,7 @@ the system allows no further process, such as below `ulimit -u`, is the work don
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import multiprocessing
 import multiprocessing.connection
@@ -15,8 +16,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Optional
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Optional
 
 from tf_lossscale._process import signals_delayed
 
@@ -42,12 +43,13 @@ _TO_END = 10.0
 
 
 class _Worker:
-    """A worker process, the pipe to it, and its current job."""
+    """A worker process, the pipe to it, its current job, and the files that it has read."""
 
     def __init__(self, plan: Plan, limits: Limits, others: Sequence[_Worker]) -> None:
         context = multiprocessing.get_context("fork" if _FORKS else None)
         self.pipe, child_pipe = context.Pipe()
         self.job: Optional[Job] = None
+        self.files: list[str] = []
         self.number = 0
         self.seconds = 0.0
         # A forked child inherits our ends of all pipes and must close them; otherwise the other
@@ -94,6 +96,49 @@ class _Worker:
             self.kill()
 
 
+_Numbered = tuple[int, Job]
+"""A job and its number."""
+
+
+class _Waiting:
+    """The jobs that wait: those that one worker must do, and those that any can do.
+
+    Each worker takes its next job without a look at the others' jobs: a run can have 100,000 files.
+
+    Args:
+      jobs: the jobs.
+      homes: the worker that has read a file, for each file.
+    """
+
+    def __init__(self, jobs: Iterable[Job], homes: Mapping[str, _Worker]) -> None:
+        self.new: collections.deque[_Numbered] = collections.deque()
+        """The jobs for files that no worker has read."""
+        self._of: dict[_Worker, collections.deque[_Numbered]] = {}
+        for number, job in enumerate(jobs):
+            home = homes.get(job.real)
+            queue = self.new if home is None else self._of.setdefault(home, collections.deque())
+            queue.append((number, job))
+
+    def __bool__(self) -> bool:
+        return bool(self.new) or any(self._of.values())
+
+    def next_for(self, worker: _Worker) -> Optional[_Numbered]:
+        """Takes out the next job for a worker; None if the others must do what is left."""
+        queue = self._of.get(worker) or self.new
+        return queue.popleft() if queue else None
+
+    def release(self, worker: _Worker) -> None:
+        """Lets the other workers do the jobs of one that has died."""
+        self.new.extend(self._of.pop(worker, ()))
+
+    def take_all(self) -> Iterator[_Numbered]:
+        """Takes out every job."""
+        for worker in list(self._of):
+            self.release(worker)
+        while self.new:
+            yield self.new.popleft()
+
+
 class Workers:
     """The worker processes of a run, which start when there is work and end with the block.
 
@@ -112,6 +157,8 @@ class Workers:
         self._most = min(most, _most_workers())
         self._workers: list[_Worker] = []
         self._homes: dict[str, _Worker] = {}
+        self._waiting = _Waiting((), {})
+        self._source_of: Optional[Callable[[int], bytes]] = None
         self._desk: Optional[Desk] = None
 
     def __enter__(self) -> Workers:
@@ -124,9 +171,18 @@ class Workers:
         for worker in self._workers:
             worker.stop()
 
-    def do(self, jobs: Iterable[Job]) -> Iterator[tuple[int, object]]:
-        """Yields the number of each job, from 0, and what it gives, as soon as it is done."""
-        waiting = dict(enumerate(jobs))
+    def do(
+        self, jobs: Iterable[Job], source_of: Optional[Callable[[int], bytes]] = None
+    ) -> Iterator[tuple[int, object]]:
+        """Yields the number of each job, from 0, and what it gives, as soon as it is done.
+
+        Args:
+          jobs: the jobs.
+          source_of: the bytes of the file of a job, by its number; they are read when the job
+            begins, so that those of all files are not in memory at the same time.
+        """
+        waiting = self._waiting = _Waiting(jobs, self._homes)
+        self._source_of = source_of
         while waiting or any(worker.job is not None for worker in self._workers):
             self._give_out(waiting)
             if waiting and not self._workers:
@@ -134,12 +190,12 @@ class Workers:
                 return
             yield from self._results()
 
-    def _give_out(self, waiting: dict[int, Job]) -> None:
+    def _give_out(self, waiting: _Waiting) -> None:
         """Gives each idle worker a job, and starts more workers if there are more jobs."""
         for worker in self._workers:
             if worker.job is None:
                 self._give_next(worker, waiting)
-        while waiting and len(self._workers) < self._most and self._has_new(waiting):
+        while waiting.new and len(self._workers) < self._most:
             if not self._start():
                 return
             self._give_next(self._workers[-1], waiting)
@@ -154,33 +210,34 @@ class Workers:
             return False
         return True
 
-    def _do_here(self, waiting: dict[int, Job]) -> Iterator[tuple[int, object]]:
+    def _do_here(self, waiting: _Waiting) -> Iterator[tuple[int, object]]:
         """Does jobs in this process, within the limits that hold without another one."""
         if self._desk is None:
             self._desk = Desk(self._plan, self._limits)
             bound_memory(memory_bound())
             with_larger_stack_here()
-        for number, job in waiting.items():
+        for number, job in waiting.take_all():
             try:
                 with Watch(self._limits) as watch, watch.step():
-                    result = self._desk.do(job)
+                    result = self._desk.do(self._with_source(number, job))
             except LateError as error:
                 result = failed(job, str(error))
             yield number, result
 
-    def _has_new(self, waiting: dict[int, Job]) -> bool:
-        """Whether a job has no worker yet that has read its file."""
-        return any(job.real not in self._homes for job in waiting.values())
+    def _give_next(self, worker: _Worker, waiting: _Waiting) -> None:
+        """Gives a worker the next job that no other one must do."""
+        found = waiting.next_for(worker)
+        if found is not None:
+            number, job = found
+            if job.real:
+                self._homes[job.real] = worker
+                worker.files.append(job.real)
+            worker.give(number, self._with_source(number, job))
 
-    def _give_next(self, worker: _Worker, waiting: dict[int, Job]) -> None:
-        """Gives a worker the first job that no other one must do."""
-        for number, job in waiting.items():
-            if self._homes.get(job.real, worker) is worker:
-                del waiting[number]
-                if job.real:
-                    self._homes[job.real] = worker
-                worker.give(number, job)
-                return
+    def _with_source(self, number: int, job: Job) -> Job:
+        if self._source_of is None:
+            return job
+        return job._replace(source=self._source_of(number))
 
     def _results(self) -> Iterator[tuple[int, object]]:
         """Yields the results that arrive within a tick, and timeouts; removes dead workers."""
@@ -205,7 +262,10 @@ class Workers:
         """Forgets a worker that has died, and the files that it has read."""
         worker.stop()
         self._workers.remove(worker)
-        self._homes = {file: home for file, home in self._homes.items() if home is not worker}
+        self._waiting.release(worker)
+        for file in worker.files:
+            if self._homes.get(file) is worker:
+                del self._homes[file]
 
 
 def _most_workers() -> int:

@@ -1,18 +1,22 @@
-"""Processes one file: reads it, collects its facts and edits it; after that, writes and reports."""
+"""Processes one file: reads it, collects its facts and edits it; after that, writes and reports.
+
+What needs LibCST is imported in the methods: a run in which no file has a place never needs it.
+"""
 
 from __future__ import annotations
 
 import collections
+import gc
 import os
 import re
 import traceback
-from collections.abc import Iterable, Mapping
-from typing import Union
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Optional, Union
 
-from ..engine.data_file import DataWork
-from ..engine.parse import SourceError
 from ..engine.prefilter import may_refer, uses_other_contrib
-from ..engine.transform import FileWork, error_of, links_in
+from ..engine.python_tree import SourceError, error_of
+from ..engine.screen import note_without_place
+from ..engine.tree_size import MOST_MEMORY, memory_of_file
 from ..facts import UNDECIDED, UNREAD, Links, Made
 from ..files import atomic_write
 from ..files.diffs import replacements, unified
@@ -22,14 +26,28 @@ from ..model import FileError, FileResult
 from .limits import LateError, Limits, memory_bound
 from .results import FileOutcome, Job, JobKind, Plan, Read
 
-__all__ = ["Desk", "failed", "finished", "importing_lines"]
+if TYPE_CHECKING:
+    from ..engine.data_file import DataWork
+    from ..engine.transform import FileWork
 
-_MOST_KEPT = 256 * 1024
-"""Bytes of the files of which a worker keeps the trees, which take a hundred times as much."""
+__all__ = ["Desk", "failed", "finished", "importing_lines", "load"]
+
+_MOST_GARBAGE = 48 * 1024 * 1024
+"""Bytes that unused trees take before they are collected, at most."""
+_MOST_WORDS = 20_000
+"""Words beside `import` in a file that cannot be parsed; one with more may import every file."""
 _IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
 """A line with `import`; without the anchor, other lines would be searched from each byte on."""
 _SHIM = b"tf_lossscale"
 _WORD = re.compile(r"[^\W\d]\w*")
+
+
+def load() -> None:
+    """Imports what reads and edits files, before workers start that share it."""
+    from ..engine import data_file, transform  # noqa: F401
+    from ..rules.codes import rules
+
+    rules()
 
 
 class Desk:
@@ -48,13 +66,15 @@ class Desk:
 
     def is_garbage_due(self) -> bool:
         """Whether so much has been read that unused trees should be collected."""
-        is_due = self._garbage > _MOST_KEPT
+        is_due = self._garbage > _MOST_GARBAGE
         if is_due:
             self._garbage = 0
         return is_due
 
     def do(self, job: Job) -> object:
         """Carries out a job. Never raises, never writes."""
+        if job.kind is JobKind.SCREEN:
+            return self._screen(job)
         if job.kind is JobKind.READ:
             return self._read(job)
         if job.kind is JobKind.EDIT:
@@ -62,6 +82,16 @@ class Desk:
         if job.kind is JobKind.MADE:
             return self._made(job)
         return self._links(job.files, job.stems)
+
+    def _screen(self, job: Job) -> Optional[FileResult]:
+        """The result for a file without a place; None if LibCST must decide."""
+        try:
+            source = atomic_write.read(job.real, self._limits.size)
+            self._make_room(source, job.path)
+            note = note_without_place(source, job.path, self._plan.options)
+        except Exception:  # the file is read again, and its error reported
+            return None
+        return None if note is None else FileResult(source, note=note, before=source)
 
     def _read(self, job: Job) -> Read:
         """Reads a file that the search of the run has let through.
@@ -74,7 +104,7 @@ class Desk:
             if source is None and os.stat(job.real).st_size > self._limits.size:
                 return Read(b"", error=FileError(job.path, 0, self._limits.too_large))
             source = atomic_write.read(job.real) if source is None else source
-            self._garbage += len(source)
+            self._make_room(source, job.path)
             work = self._work(source, job)
             facts = work.facts()
             if facts.is_decided:
@@ -89,7 +119,7 @@ class Desk:
         try:
             work = self._kept.pop(job.real, None)
             if work is None:
-                self._garbage += len(source)
+                self._make_room(source, job.path)
                 work = self._work(source, job)
             return work.result(job.decision)._replace(before=source)
         except Exception as error:
@@ -98,6 +128,9 @@ class Desk:
 
     def _work(self, source: bytes, job: Job) -> Union[FileWork, DataWork]:
         """The work on a file, by its name."""
+        from ..engine.data_file import DataWork
+        from ..engine.transform import FileWork
+
         options = self._plan.options
         if is_data(job.path):
             return DataWork(source, options, job.path)
@@ -109,6 +142,7 @@ class Desk:
             work = self._kept.get(job.real)
             if work is None:
                 source = atomic_write.read(job.real, self._limits.size)
+                self._make_room(source, job.path)
                 work = self._work(source, job)
                 self._keep(job.real, work)
             return work.made(job.names)
@@ -117,6 +151,8 @@ class Desk:
 
     def _links(self, files: Iterable[str], stems: Union[tuple[str, ...], None]) -> dict[str, Links]:
         """What files bind and import; only of those that contain one of `stems`, if given."""
+        from ..engine.transform import links_in
+
         found: dict[str, Links] = {}
         for file in files:
             try:
@@ -125,19 +161,27 @@ class Desk:
                 continue  # the search has reported it
             if stems is not None and not any(os.fsencode(stem) in source for stem in stems):
                 continue
-            self._garbage += len(source)
+            self._make_room(source, file)
             links = links_in(source, file)
-            if not links.is_known:
-                lines = importing_lines(source).decode("utf-8", "replace")
-                words_seen = frozenset(word[0] for word in _WORD.finditer(lines))
-                links = links._replace(imports=words_seen)
-            found[file] = links
+            found[file] = links if links.is_known else _links_of_unparsed(source)
         return found
+
+    def _make_room(self, source: bytes, path: str) -> None:
+        """Drops trees of other files that would take too much memory beside those of a file."""
+        size = memory_of_file(source, path)
+        kept = sum(work.size for work in self._kept.values())
+        while self._kept and kept + size > MOST_MEMORY:
+            _, work = self._kept.popitem(last=False)
+            kept -= work.size
+            self._garbage += work.size
+        if kept + size + self._garbage > MOST_MEMORY:
+            gc.collect()
+            self._garbage = 0
+        self._garbage += size  # until the work is kept
 
     def _keep(self, real: str, work: Union[FileWork, DataWork]) -> None:
         self._kept[real] = work
-        while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > _MOST_KEPT:
-            self._kept.popitem(last=False)
+        self._garbage -= work.size
 
     def _error(self, path: str, error: Exception) -> FileError:
         """The error of a file that could not be processed."""
@@ -158,9 +202,20 @@ class Desk:
         return FileError(path, 0, message)
 
 
-def importing_lines(source: bytes) -> bytes:
+def importing_lines(source: bytes) -> Iterator[bytes]:
     """The lines with `import` of a source that cannot be parsed."""
-    return b"\n".join(_IMPORTING.findall(source))
+    return (line[0] for line in _IMPORTING.finditer(source))
+
+
+def _links_of_unparsed(source: bytes) -> Links:
+    """The links of a file that cannot be parsed: every word in its lines with `import`."""
+    found: set[str] = set()
+    for line in importing_lines(source):
+        for word in _WORD.finditer(line.decode("utf-8", "replace")):
+            found.add(word[0])
+            if len(found) > _MOST_WORDS:
+                return UNREAD
+    return Links(imports=frozenset(found), is_known=False)
 
 
 def finished(path: str, real: str, result: FileResult, plan: Plan) -> FileOutcome:
@@ -203,6 +258,8 @@ def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
 
 def failed(job: Job, message: str) -> object:
     """What a job gives that could not be carried out."""
+    if job.kind is JobKind.SCREEN:
+        return None
     if job.kind is JobKind.READ:
         return Read(job.source or b"", error=FileError(job.path, 0, message))
     if job.kind is JobKind.EDIT:

@@ -62,6 +62,7 @@ class FileOutcome(NamedTuple):
 class JobKind(enum.Enum):
     """What a worker does with a file; the comments say what it returns."""
 
+    SCREEN = "say whether it can have a place to migrate"  # FileResult, or None if it can
     READ = "read it, and collect its facts"  # Read
     MADE = "say what names of it are made of"  # dict[str, Made]
     LINKS = "say what connects it, and others, with other files"  # dict[str, Links]
@@ -212,8 +213,10 @@ class Spool(Generic[_T]):
     def __setitem__(self, number: int, item: _T) -> None:
         self._items[number] = zlib.compress(pickle.dumps(item, pickle.HIGHEST_PROTOCOL), 1)
 
+    def __getitem__(self, number: int) -> _T:
+        item: _T = pickle.loads(zlib.decompress(self._items[number]))
+        return item
+
     def __iter__(self) -> Iterator[_T]:
         """The items in the order of their numbers."""
-        return (
-            pickle.loads(zlib.decompress(self._items[number])) for number in sorted(self._items)
-        )
+        return (self[number] for number in sorted(self._items))

@@ -18,8 +18,9 @@ import libcst as cst
 
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.legacy_symbols import root_of
-from ...resolve.places import LOOK_ALIKES, Reference
+from ...resolve.places import Reference
 from ...resolve.values import class_around, class_named, sources_of
+from ...resolve.vocabulary import LOOK_ALIKES
 from ...rewrite.proposal import is_renamed
 from ..rule import Decision, Options, Program, Proposal, Rule
 

@@ -80,16 +80,16 @@ def test_failures_are_status_2_and_the_other_files_are_written(command_line):
 
 
 def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
-    from tf_lossscale_codemods.run import process_file
+    from tf_lossscale_codemods.engine import transform as engine
 
-    real = process_file.FileWork
+    real = engine.FileWork
 
     def transform(source, options, path, *more):
         if b"# bad" in source:
             os.kill(os.getpid(), 11)
         return real(source, options, path, *more)
 
-    monkeypatch.setattr(process_file, "FileWork", transform)
+    monkeypatch.setattr(engine, "FileWork", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY, c=LEGACY)
     ran = command_line.run("migrate", "--write", "--jobs", "1")
     assert ran.status == 2

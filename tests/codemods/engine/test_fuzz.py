@@ -12,7 +12,8 @@ import re
 import textwrap
 
 import pytest
-from tf_lossscale_codemods.engine.parse import SourceError, check_syntax
+from tf_lossscale_codemods.engine.parse import check_syntax
+from tf_lossscale_codemods.engine.python_tree import SourceError
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.rules.codes import rules

@@ -19,6 +19,10 @@ def restored(source: str) -> str:
     return cell.restore(cell.source)
 
 
+def lines_with_import(source: bytes) -> list:
+    return list(process_file.importing_lines(source))
+
+
 def of_sources(path: str):
     return lambda text: list(evidence.legacy_keras_in(path, text))
 
@@ -35,8 +39,8 @@ ATTACKS = {
         prefilter.may_refer,
         b"tf " + b"mixed_precision " * (SIZE // 16),
     ),
-    "a long line without import": (process_file.importing_lines, b"x " * (SIZE // 2)),
-    "a long line of names like import": (process_file.importing_lines, b"ximport " * (SIZE // 8)),
+    "a long line without import": (lines_with_import, b"x " * (SIZE // 2)),
+    "a long line of names like import": (lines_with_import, b"ximport " * (SIZE // 8)),
     "many magic lines": (restored, "%x\n" * (SIZE // 6)),
     "a magic line of many lines": (restored, "%x\\\n" * (SIZE // 8)),
     "an assignment to many names": (restored, "a," * (SIZE // 2)),

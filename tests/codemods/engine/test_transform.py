@@ -2,8 +2,8 @@
 
 import pytest
 from tf_lossscale_codemods.engine import prefilter
-from tf_lossscale_codemods.engine.parse import python_tree
 from tf_lossscale_codemods.engine.prefilter import is_in_code, may_concern
+from tf_lossscale_codemods.engine.python_tree import python_tree
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.resolve.vocabulary import DISTINCTIVE

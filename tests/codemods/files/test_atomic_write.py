@@ -91,17 +91,17 @@ def test_reading_a_pipe_is_an_error_and_does_not_wait(tmp_path):
 
 
 def test_the_command_reports_a_file_that_changes_during_the_run(command_line, monkeypatch):
-    from tf_lossscale_codemods.run import process_file
+    from tf_lossscale_codemods.engine import transform as engine
 
     command_line.write(a=LEGACY, b=LEGACY)
-    real = process_file.FileWork
+    real = engine.FileWork
 
     def transform(*arguments):
         with open("a.py", "ab") as file:
             file.write(b"# saved by an editor\n")
         return real(*arguments)
 
-    monkeypatch.setattr(process_file, "FileWork", transform)
+    monkeypatch.setattr(engine, "FileWork", transform)
     ran = command_line.run("migrate", "--write", "a.py")
     assert ran.status == 2
     assert ran.err == "a.py: error: not written: the file changed during the run; run again\n"

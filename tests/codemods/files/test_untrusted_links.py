@@ -168,16 +168,16 @@ def make_special(name: str, kind: str, outside) -> None:
 
 
 def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, outside, monkeypatch):
-    from tf_lossscale_codemods.run import process_file
+    from tf_lossscale_codemods.engine import transform as engine
 
     command_line.write(a=LEGACY, sub__site=LEGACY)
-    transform = process_file.FileWork
+    transform = engine.FileWork
 
     def swapping(*arguments):
         swap(outside)
         return transform(*arguments)
 
-    monkeypatch.setattr(process_file, "FileWork", swapping)
+    monkeypatch.setattr(engine, "FileWork", swapping)
     before = snapshot(outside)
     ran = command_line.run("migrate", "--write", "--jobs", "1", "sub")
     assert ran.status == 2

@@ -10,7 +10,7 @@ import time
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
 from tf_lossscale_codemods.cli import migrate, request
-from tf_lossscale_codemods.run import process_file
+from tf_lossscale_codemods.engine import transform as engine
 
 from tf_lossscale._process import guarded
 
@@ -20,15 +20,15 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of PO
 # In a worker, which is forked: what `act` does for each file that holds "# bad".
 ACTS = """
 import os, sys, time
-from tf_lossscale_codemods.run import process_file
-real = process_file.FileWork
+from tf_lossscale_codemods.engine import transform as engine
+real = engine.FileWork
 def transform(source, options, path, *more):
     if b"# bad" in source:
         with open(f"worker-{{os.getpid()}}", "w") as file:
             file.write("busy")
         {act}
     return real(source, options, path, *more)
-process_file.FileWork = transform
+engine.FileWork = transform
 sys.exit(main())
 """
 CLOSED = "stdout is closed; redirect it to /dev/null to discard the output"
@@ -153,8 +153,8 @@ class TestLimits:
     def test_memory(self, command_line, act):
         command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
         code = program(act).replace(
-            "process_file.FileWork = transform",
-            "process_file.FileWork = transform\n"
+            "engine.FileWork = transform",
+            "engine.FileWork = transform\n"
             "from tf_lossscale_codemods.run import worker\n"
             "worker.memory_bound = lambda: 500 << 20\n",
         )
@@ -176,12 +176,12 @@ def fails(*_):
 
 class TestDefects:
     def test_one_line_with_the_file_and_the_run_goes_on(self, command_line, monkeypatch):
-        transform = process_file.FileWork
+        transform = engine.FileWork
 
         def fails_on_some(source, *more):
             return fails() if b"# bad" in source else transform(source, *more)
 
-        monkeypatch.setattr(process_file, "FileWork", fails_on_some)  # the workers are forked
+        monkeypatch.setattr(engine, "FileWork", fails_on_some)  # the workers are forked
         command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
         ran = command_line.run("migrate", "--write")
         assert ran.status == 2
@@ -322,8 +322,8 @@ class TestEnds:
         command_line.write(native=NATIVE, sleeping=SLEEPING)
         act = NEVER_ENDS if platform == "linux" else SLEEPS
         code = program(act).replace(
-            "process_file.FileWork = transform",
-            f"process_file.FileWork = transform\nsys.platform = {platform!r}\n",
+            "engine.FileWork = transform",
+            f"engine.FileWork = transform\nsys.platform = {platform!r}\n",
         )
         process = start(code, "migrate", "--jobs", "2")
         pids = busy_workers(command_line.directory, 2)

@@ -1,0 +1,215 @@
+"""Rules files out by Python's own parser: those in which nothing can refer to a legacy symbol.
+
+LibCST takes longer to import than a thousand files take to search. In nearly all repositories, the
+few files with a legacy word define a function of that name, or import from a module that is called
+like one. What is not certain here is resolved with LibCST.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import Optional
+
+from ..files.excludes import NOTEBOOK
+from ..model import Options
+from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
+from ..resolve.vocabulary import LOOK_ALIKES, LOSS_SCALE, MODULE, NAMES, SCALING, TPU
+from .notes import NO_NAME, NOTHING
+from .prefilter import is_in_code, may_concern
+from .python_tree import python_tree
+from .tree_size import PYTHON, check_sizes
+
+__all__ = ["may_have_place", "note_without_place"]
+
+_SHIM = b"tf_lossscale"
+_SUPPRESSION = b"lossscale:"
+_SCALE = "loss_scale"
+_EXPERIMENTAL = "experimental"
+_NAMED = frozenset([*NAMES, *SCALING, MODULE, _SCALE])
+"""The attributes that can be legacy ones."""
+_MODULES = (MODULE, TPU)
+_FINAL = "keras.mixed_precision"
+_POLICY_NAMES = re.compile("mixed_b?float16")
+_PATH = re.compile(
+    rf"(?<![\w./])(?:tensorflow|tensorflow_core|tf|keras|tf_keras|contrib|{MODULE})\.\w"
+)
+
+
+def note_without_place(source: bytes, path: str, options: Options) -> Optional[str]:
+    """Why a file with a legacy word is left unchanged; None if it can have a place to migrate.
+
+    Raises:
+      SourceError: if it is too large to be parsed.
+    """
+    if path.endswith(NOTEBOOK) or _SHIM in source or _SUPPRESSION in source.lower():
+        return None
+    check_sizes([source], PYTHON)
+    tree = python_tree(source)
+    if not isinstance(tree, ast.Module):
+        return None
+    if not is_in_code(source, tree):
+        return NO_NAME
+    return None if may_have_place(tree, options) else NOTHING
+
+
+def may_have_place(tree: ast.Module, options: Options) -> bool:
+    """Whether a source can have a place that a rule migrates or reports."""
+    nodes = list(ast.walk(tree))
+    imports = _Imports(nodes)
+    return (
+        imports.may_be_legacy(options)
+        or any(isinstance(node, ast.FunctionDef) and node.name in SCALING for node in nodes)
+        or any(isinstance(node, ast.Attribute) and _may_be_legacy(node, imports) for node in nodes)
+        or any(map(_may_name, _strings(nodes)))
+    )
+
+
+class _Imports:
+    """What the imports of a source bind.
+
+    Args:
+      nodes: its nodes.
+    """
+
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        self._bound: dict[str, set[str]] = {}
+        self._paths: set[str] = set()
+        self._stars: set[str] = set()
+        self._read: set[str] = set()
+        self._others: set[str] = set()
+        """The names that something else than an import binds, in any scope."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                self._import(node)
+            elif isinstance(node, ast.ImportFrom):
+                self._import_from(node)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self._read.add(node.id)
+            else:
+                self._others.update(_names_bound(node))
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            first = alias.name.partition(".")[0]
+            self._add(alias.asname or first, alias.name if alias.asname else first)
+            self._paths.add(alias.name)
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        joint = "" if module.endswith(".") else "."
+        for alias in node.names:
+            if alias.name == "*":
+                self._stars.add(module)
+                continue
+            path = f"{module}{joint}{alias.name}"
+            self._add(alias.asname or alias.name, path)
+            self._paths.add(path)
+
+    def _add(self, name: str, path: str) -> None:
+        self._bound.setdefault(name, set()).add(path)
+
+    def may_be_legacy(self, options: Options) -> bool:
+        """Whether an import can be one of a legacy symbol; a star import, of any that is read."""
+        if self._stars and not self._read.isdisjoint(NAMES):
+            return True
+        if any(namespace_of(module) is not None for module in self._stars):
+            return True
+        unread = set() if options.to_shim else self._unread_finals()
+        return any(map(_may_be_imported, self._paths - unread))
+
+    def _unread_finals(self) -> set[str]:
+        """The modules of the final API that are imported for others, as packages do."""
+        paths = {
+            path for name, bound in self._bound.items() if name not in self._read for path in bound
+        }
+        spaces = {path: namespace_of(path) for path in paths}
+        return {path for path, space in spaces.items() if space is not None and space.is_final}
+
+    def paths_of(self, name: str) -> frozenset[str]:
+        """What a name can mean; nothing if it can be something else than an import."""
+        return frozenset() if name in self._others else frozenset(self._bound.get(name, ()))
+
+
+def _names_bound(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds, other than by an import."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, (ast.Global, ast.Nonlocal)):
+        yield from node.names
+    elif not isinstance(
+        node, ast.alias
+    ):  # of an `except`, or of a pattern, of which the classes are not in each Python
+        for field in ("name", "rest"):
+            name = getattr(node, field, None)
+            yield from (name,) if isinstance(name, str) else ()
+
+
+def _may_be_imported(path: str) -> bool:
+    """Whether an import can be one of a symbol, or of a name of a module that is gone."""
+    module = namespace_of(path.rpartition(".")[0])
+    is_gone = module is not None and not (
+        module.is_current or module.has_others or module.name == _FINAL
+    )
+    return is_gone or _may_lead_to_symbol(path)
+
+
+def _may_lead_to_symbol(path: str) -> bool:
+    """Whether a path can be one of a symbol or of a module of symbols.
+
+    What is read through another file of the project can be.
+    """
+    if root_of(path) is not None or is_of_shim(path):
+        return legacy_of(path) is not None or namespace_of(path) is not None
+    first, last = path.partition(".")[0], path.rpartition(".")[2]
+    return first not in LOOK_ALIKES and last in NAMES
+
+
+def _may_be_legacy(node: ast.Attribute, imports: _Imports) -> bool:
+    """Whether an attribute can be a legacy symbol, a module of them, or a method that is gone."""
+    if node.attr == _EXPERIMENTAL:
+        return _last_name(node.value) in _MODULES
+    if node.attr not in _NAMED:
+        return False
+    names: list[str] = []
+    owner: ast.expr = node
+    while isinstance(owner, ast.Attribute):
+        names.append(owner.attr)
+        owner = owner.value
+    paths = imports.paths_of(owner.id) if isinstance(owner, ast.Name) else frozenset()
+    if not paths or node.attr in (*SCALING, _SCALE):
+        return True
+    return any(_may_lead_to_symbol(".".join([path, *reversed(names)])) for path in paths)
+
+
+def _last_name(node: ast.expr) -> str:
+    """The last name of what an attribute is read from."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _strings(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The strings of a source that are not statements of their own, such as docstrings."""
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and id(node) not in alone:
+            if isinstance(node.value, str):
+                yield node.value
+            elif isinstance(node.value, bytes):
+                yield node.value.decode("latin-1")
+
+
+def _may_name(text: str) -> bool:
+    """Whether a string can name a symbol, a method, or a tensor."""
+    text = _POLICY_NAMES.sub("", text)
+    if not may_concern(text.encode("utf-8", "surrogatepass")) and _SCALE not in text:
+        return False
+    is_sentence = " " in text.strip()
+    is_name = LOSS_SCALE in text or text.strip() in _NAMED
+    return bool(_PATH.search(text)) or (is_name and not is_sentence)

@@ -1,0 +1,110 @@
+"""What Python's parser rules out, LibCST resolves to nothing: the run says the same without it."""
+
+import subprocess
+import sys
+
+import pytest
+from command_line import LEGACY, PROGRAM
+from tf_lossscale_codemods.engine.notes import NO_NAME, NOTHING
+from tf_lossscale_codemods.engine.screen import note_without_place
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Options, Target
+from tf_lossscale_codemods.rules.codes import rules
+
+OPTIONS = [
+    Options(),
+    Options(keras=3),
+    Options(keras=None, unsafe=True),
+    Options(target=Target.SHIM),
+    Options(mark=True, keras=3, unsafe=True),
+]
+WITHOUT_PLACE = {
+    "a longer name": "import session\nsession.is_mixed_precision_graph_rewrite_enabled()\n",
+    "a module of TensorFlow that has no symbol": (
+        "from tensorflow.python.training.experimental import mixed_precision_global_state as m\n"
+        "m.is_mixed_precision_graph_rewrite_enabled()\n"
+    ),
+    "a function of another module of TensorFlow": (
+        "from tensorflow.python.ops import gen_tpu_ops\ngen_tpu_ops.cross_replica_sum(1)\n"
+    ),
+    "another library": "from apex import amp\nscaled = amp.LossScaleOptimizer(1)\n",
+    "a module of the final API that a package imports": (
+        "from tensorflow._api.v2.compat.v1 import mixed_precision\n"
+    ),
+    "a star import of another module": (
+        "from tensorflow.python.ops.gen_tpu_ops import *\nx = name('cross_replica_sum is one')\n"
+    ),
+    "a longer path in a string": (
+        "x = export('__internal__.train.is_mixed_precision_graph_rewrite_enabled')\n"
+    ),
+    "the name of a policy": "name = 'mixed_float16'\n",
+    "a sentence": "raise ValueError('cross_replica_sum needs a shape, and mixed_precision, too')\n",
+}
+WITHOUT_NAME = {
+    "a function of that name": "def cross_replica_sum(x):\n    pass\n\ny = cross_replica_sum(1)\n",
+    "a comment": "x = 1  # LossScaleOptimizer\n",
+    "a docstring": '"""See tf.keras.mixed_precision.experimental.LossScaleOptimizer."""\n',
+}
+UNCERTAIN = {
+    "a star import": "from helpers import *\nopt = LossScaleOptimizer(opt)\n",
+    "another file of the project": "from .amp import LossScaleOptimizer\n",
+    "an object of unknown origin": "def f(tf):\n    return tf.train.experimental.LossScale()\n",
+    "a name with several meanings": (
+        "from apex import amp\n\n\ndef f(amp):\n    return amp.LossScaleOptimizer(1)\n"
+    ),
+    "a path in a string": "x = locate('tensorflow.keras.mixed_precision.experimental.Policy')\n",
+    "the name of a class": "is_scaled = type(opt).__name__ == 'LossScaleOptimizer'\n",
+    "a method that is gone": "gradients = opt.get_unscaled_gradients(gradients)\n",
+    "the end of a path": "getattr(tf.keras, 'mixed_precision')\n",
+    "a comment that silences": "x = 1  # lossscale: ignore[LS301]\n",
+    "the shim": "import tf_lossscale as tfls\nx = tfls.keras.mixed_precision\n",
+    "what Python cannot parse": "print 'LossScaleOptimizer'\n",
+}
+
+
+@pytest.mark.parametrize("name", [*WITHOUT_PLACE, *WITHOUT_NAME])
+def test_ruled_out(name):
+    source = {**WITHOUT_PLACE, **WITHOUT_NAME}[name].encode()
+    note = note_without_place(source, "a.py", Options())
+    assert note == (NOTHING if name in WITHOUT_PLACE else NO_NAME)
+    assert_resolved_to_nothing(source)
+
+
+@pytest.mark.parametrize("name", UNCERTAIN)
+def test_not_ruled_out(name):
+    assert note_without_place(UNCERTAIN[name].encode(), "a.py", Options()) is None
+
+
+def assert_resolved_to_nothing(source: bytes) -> None:
+    for options in OPTIONS:
+        note = note_without_place(source, "a.py", options)
+        if note is not None:
+            result = transform(source, options, "a.py")
+            assert (result.source, result.findings, result.error) == (source, (), None), options
+            assert result.note == note
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.slug)
+def test_examples_of_rules(rule):
+    """Whatever a rule finds is not ruled out."""
+    for example in rule.examples:
+        assert_resolved_to_nothing(example.before.encode())
+        note = note_without_place(example.before.encode(), "a.py", example.options)
+        assert note is None or example.outcome is None, example.id
+
+
+def test_libcst_is_not_imported_if_nothing_is_to_do(tmp_path):
+    """Importing it takes longer than searching a thousand files."""
+    for number, source in enumerate([*WITHOUT_PLACE.values(), *WITHOUT_NAME.values()]):
+        (tmp_path / f"m{number}.py").write_text(source)
+    program = PROGRAM.replace(
+        "sys.exit(main())",
+        "status = main()\nprint('libcst' in sys.modules)\nsys.exit(status)",
+    )
+    command = [sys.executable, "-c", program, "migrate", "--jobs", "1", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines()[-1] == "False"
+    (tmp_path / "legacy.py").write_bytes(LEGACY)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (1, "True")
