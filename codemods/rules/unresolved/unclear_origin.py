@@ -31,7 +31,7 @@ from ...model import Group
 from ...resolve.mentions import compares_type
 from ...resolve.places import Unclear, Why
 from ...resolve.tree import walk
-from ...resolve.values import bindings_of, sources_of
+from ...resolve.values import bindings_of, reads_of_value, sources_of
 from ...resolve.vocabulary import CLASS, SEGMENTS
 from ...rewrite.proposal import SHIM
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
@@ -158,9 +158,13 @@ def _function_of(program: Program, node: cst.CSTNode) -> cst.FunctionDef | None:
 
 def _exact_tests(program: Program) -> Iterator[Proposal]:
     for unclear in program.unclear:
-        is_class = unclear.why is Why.RE_EXPORT and unclear.name == CLASS
-        if is_class and compares_type(program, unclear.node):
-            yield Proposal.report(unclear.node, "LS903", unclear.name, _EXACT)
+        if unclear.why is not Why.RE_EXPORT or unclear.name != CLASS:
+            continue
+        is_import = isinstance(unclear.node, cst.ImportAlias)
+        nodes = reads_of_value(program, unclear.node) if is_import else [unclear.node]
+        for node in nodes:
+            if compares_type(program, node):
+                yield Proposal.report(node, "LS903", unclear.name, _EXACT)
 
 
 RULE = Rule(
