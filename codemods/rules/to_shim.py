@@ -66,6 +66,9 @@ WRITTEN = (
     "not renamed, because the program assigns to this name: code that uses the shim's name does "
     "not see the assigned value, so pass it to that code directly"
 )
+_DELETED = (
+    "not renamed, because the program deletes this name: remove the `del`, then migrate again"
+)
 _ELSE = "the program assigns to this name"
 _READ = "other files may read `{}` from here"
 _UNREAD = "nothing in this file reads `{}`, but other files may"
@@ -142,7 +145,14 @@ def reports_of_written(
     """Reports these places: uses of the final API in a program whose other uses go to the shim."""
     for place in program.written:
         if _is_moved(place, options, decision) and not _is_named_in_string(program, place):
-            yield Proposal.report(place.node, code_of_place(place), symbol_of(place), WRITTEN)
+            message = _DELETED if _is_deleted_name(program, place) else WRITTEN
+            yield Proposal.report(place.node, code_of_place(place), symbol_of(place), message)
+
+
+def _is_deleted_name(program: Program, place: Place) -> bool:
+    """Whether a name goes, as in `del mp`, and what it names stays."""
+    _, above = program.outside(place.node, (cst.Element, cst.Tuple))
+    return isinstance(place.node, cst.Name) and isinstance(above, cst.Del)
 
 
 def _is_named_in_string(program: Program, place: Place) -> bool:

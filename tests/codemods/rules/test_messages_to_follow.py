@@ -132,6 +132,12 @@ FOLLOWED = {
         f"write {{name: getattr({MODULE}, name) for name in dir({MODULE})}}",
         ALL,
     ),
+    "LS909, a name that is deleted": (
+        f"mp = {MP}.experimental\nopt = mp.LossScaleOptimizer(opt, 'dynamic')\ndel mp\n",
+        ("del mp\n", ""),
+        "remove the `del`, then migrate again",
+        ALL,
+    ),
     "LS912, a path in a string": (
         f"patch('tensorflow{MP[2:]}.experimental.Policy')\n",
         (f"tensorflow{MP[2:]}.experimental", f"tf_lossscale{MP[2:]}.experimental"),
