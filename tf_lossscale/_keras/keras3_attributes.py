@@ -47,6 +47,10 @@ class _Keras3State(InVariables):
     initial_scale = Forward("initial_scale")
     growth_steps = Forward("dynamic_growth_steps")  # it can be set on the optimizer
 
+    # What programs read of `_loss_scale`, which up to TensorFlow 2.3 was a `LossScale`.
+    initial_loss_scale = _loss_scale_value = Forward("initial_scale")
+    increment_period = Forward("dynamic_growth_steps")
+
     @property
     def counter(self) -> Optional[Variable]:
         return self._optimizer.step_counter.value if self.dynamic else None
@@ -55,6 +59,24 @@ class _Keras3State(InVariables):
     def current_loss_scale(self) -> Variable:
         # Not by the property, which notes that the program reads the scale.
         return vars(self._optimizer)["dynamic_scale"].value
+
+    @property
+    def _current_loss_scale(self) -> Variable:
+        return self.current_loss_scale
+
+    @property
+    def _num_good_steps(self) -> Optional[Variable]:
+        return self.counter
+
+    def get_config(self) -> Dict[str, Any]:
+        """The config of the `LossScale` that scales like this."""
+        if not self.dynamic:
+            return {"loss_scale_value": self.initial_scale}
+        return {
+            "initial_loss_scale": self.initial_scale,
+            "increment_period": self.growth_steps,
+            "multiplier": self.multiplier,
+        }
 
     def __float__(self) -> float:
         return float(self())

@@ -5,7 +5,7 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 """
 
 import functools
-from typing import Any, Callable, List, Optional, Tuple, Union, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union, cast
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.minimum import MINIMUM, minimum_of, takes_minimum_scale
@@ -395,6 +395,14 @@ class _FixedState(Trackable):
 
     def __float__(self) -> float:
         return float(self.initial_scale)
+
+    @property
+    def _loss_scale_value(self) -> float:
+        return self.initial_scale
+
+    def get_config(self) -> Dict[str, Any]:
+        """The config of the `FixedLossScale` that scales like this."""
+        return {"loss_scale_value": self.initial_scale}
 
     def update(self, grads: Nest) -> Tuple[Optional[Operation], bool]:
         """Returns the same pair as the original's `_loss_scale.update`: a no-op and True."""
