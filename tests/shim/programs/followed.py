@@ -1,0 +1,431 @@
+"""Programs with a place that `migrate` leaves to a person, and what the message there says to do.
+
+`tests/codemods/rules/test_followed_messages.py` migrates each of them, does literally what the
+message says, and runs the result. `test_followed.py` runs the originals where TensorFlow has their
+symbols, so the expected results are TensorFlow's own.
+"""
+
+import re
+from typing import Any, Dict, NamedTuple, Tuple
+
+__all__ = ["FOLLOWED", "Followed", "done"]
+
+ALL = ("shim", "2", "3")
+TF = "import json\nimport tensorflow as tf\n"
+MP = "tf.keras.mixed_precision"
+EXPERIMENTAL = "tensorflow.keras.mixed_precision.experimental"
+OLD = f"{MP}.experimental.LossScaleOptimizer"
+TFLS = "tf_lossscale.keras.mixed_precision"
+IMPORT = "import tf_lossscale as tfls\n"
+LOOP = """
+v = tf.Variable(1.0)
+
+
+def train(opt):
+    for factor in (1.0, float("inf"), 1.0):
+        with tf.GradientTape() as tape:
+            loss = opt.get_scaled_loss(v * v * factor)
+        grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))
+        opt.apply_gradients(zip(grads, [v]))
+    return {"v": float(v), "scale": float(opt.loss_scale)}
+"""
+"""The scale is halved once, and the step with an infinite gradient is skipped."""
+SGD = "tf.keras.optimizers.SGD(0.25)"
+TRAIN = "\nprint(json.dumps(train(opt)))\n"
+HALVED = {"v": 0.25, "scale": 16384.0}
+
+
+class Followed(NamedTuple):
+    """A program, and what to do about the finding in it.
+
+    Attributes:
+      code: the code of the finding.
+      message: a part of its message: what to do.
+      files: the sources by their paths.
+      edits: what is done: a file, what stands there after the run of `migrate`, and what replaces
+        it. `{old}` and the other words of `NAMES` stand for what the run has made of a name.
+      expected: what the program prints, with TensorFlow's own classes and in the end.
+      targets: the targets for which there is the finding.
+      original: the TensorFlow versions that run the original; empty if none does as it stands.
+      left: codes of findings that stay, because they cannot see what was done elsewhere.
+    """
+
+    code: str
+    message: str
+    files: Dict[str, str]
+    edits: Tuple[Tuple[str, str, str], ...]
+    expected: Dict[str, Any]
+    targets: Tuple[str, ...] = ALL
+    original: Tuple[str, ...] = ("2.4",)
+    left: Tuple[str, ...] = ()
+
+
+NAMES = {
+    "{old}": r"(?P<old>[\w.]+\.LossScaleOptimizer)",
+    "{policy}": r"(?P<policy>[\w.]+\.Policy)",
+    "{setter}": r"(?P<setter>[\w.]+\.set_\w*policy)",
+    "{rest}": r"(?P<rest>.*\n.*)",
+    "{module}": r"(?P<module>[\w.]+\.experimental)",
+}
+"""Names that depend on the target, and how they are found where they first stand."""
+FINAL = "tfls.keras.mixed_precision.LossScaleOptimizer"
+
+
+def done(text: str, before: str, after: str) -> str:
+    """A text with an edit of `Followed`."""
+    pattern = re.escape(before).replace(re.escape("{"), "{").replace(re.escape("}"), "}")
+    for name, expression in NAMES.items():
+        pattern = pattern.replace(name, expression, 1)
+        pattern = pattern.replace(name, f"(?P={name[1:-1]})")
+    assert re.search(pattern, text), (before, text)
+    after = after.replace("{final}", FINAL)
+
+    def edited(match: Any) -> str:
+        words = match.groupdict()
+        return re.sub(r"\{(\w+)\}", lambda name: words.get(name[1], name[0]), after)
+
+    return re.sub(pattern, edited, text)
+
+
+def _one(code: str, message: str, source: str, before: str, after: str, **more: Any) -> Followed:
+    """A program of one file, in which one text is replaced."""
+    expected = more.pop("expected", HALVED)
+    edits = (("main.py", before, after),)
+    return Followed(code, message, {"main.py": source}, edits, expected, **more)
+
+
+FOLLOWED = {
+    "names of a star import": _one(
+        "LS901",
+        "import them by name, TensorFlow's from TensorFlow itself, then migrate again",
+        f"{TF}from {EXPERIMENTAL} import *\n{LOOP}\nopt = LossScaleOptimizer({SGD}, 'dynamic')"
+        + TRAIN,
+        "import *",
+        "import LossScaleOptimizer",
+    ),
+    "a module from a call": _one(
+        "LS902",
+        "import `LossScaleOptimizer` by name from TensorFlow",
+        f"import importlib\n{TF}\n\ndef keras():\n    return importlib.import_module('keras'[:0] + "
+        f"'tensorflow.keras')\n\n{LOOP}\n"
+        f"opt = keras().mixed_precision.experimental.LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        "opt = keras().mixed_precision.experimental.",
+        f"from {EXPERIMENTAL} import LossScaleOptimizer\nopt = ",
+    ),
+    "a module by its name": _one(
+        "LS902",
+        "or import the name with a statement",
+        f"{TF}{LOOP}\nmp = getattr({MP}, 'experimental')\n"
+        f"opt = mp.LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        f"mp = getattr({MP}, 'experimental')",
+        "from tensorflow.keras.mixed_precision import experimental as mp",
+    ),
+    "a name of a silenced module": Followed(
+        "LS903",
+        "if it is TensorFlow's, import it from TensorFlow here, then migrate again",
+        {
+            "compat.py": f"from {EXPERIMENTAL} import LossScaleOptimizer  # lossscale: ignore\n",
+            "main.py": f"{TF}from compat import LossScaleOptimizer\n{LOOP}\n"
+            f"opt = LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        },
+        (("main.py", "from compat", f"from {EXPERIMENTAL}"),),
+        HALVED,
+    ),
+    "a type that is compared in another file": Followed(
+        "LS903",
+        "use isinstance",
+        {
+            "compat.py": f"from {EXPERIMENTAL} import LossScaleOptimizer\n",
+            "main.py": f"{TF}from compat import LossScaleOptimizer\n\n"
+            f"opt = LossScaleOptimizer({SGD}, 8)\n"
+            "print(json.dumps({'scaled': type(opt) is LossScaleOptimizer}))\n",
+        },
+        (("main.py", "type(opt) is LossScaleOptimizer", "isinstance(opt, LossScaleOptimizer)"),),
+        {"scaled": True},
+    ),
+    "a type that is compared": _one(
+        "LS301",
+        "use isinstance",
+        f"{TF}from {EXPERIMENTAL} import LossScaleOptimizer\n"
+        f"opt = LossScaleOptimizer({SGD}, 8)\n"
+        "print(json.dumps({'scaled': type(opt) is LossScaleOptimizer}))\n",
+        "type(opt) is LossScaleOptimizer",
+        "isinstance(opt, LossScaleOptimizer)",
+        expected={"scaled": True},
+    ),
+    "a table of types": _one(
+        "LS301",
+        "use isinstance",
+        f"{TF}from {EXPERIMENTAL} import LossScaleOptimizer\n"
+        "WORDS = {LossScaleOptimizer: 'amp'}\n"
+        f"opt = LossScaleOptimizer({SGD}, 8)\n"
+        "print(json.dumps({'word': WORDS.get(type(opt), 'plain')}))\n",
+        "WORDS.get(type(opt), 'plain')",
+        "next((w for c, w in WORDS.items() if isinstance(opt, c)), 'plain')",
+        expected={"word": "amp"},
+        left=("LS301", "LS401"),
+    ),
+    "a method that is replaced in the class": _one(
+        "LS301",
+        "write a subclass, and wrap the optimizer in it",
+        f"{TF}{LOOP}\nseen = []\nscaled = {OLD}.get_scaled_loss\n\n\n"
+        "def logged(self, loss):\n    seen.append(float(loss))\n    return scaled(self, loss)\n\n\n"
+        f"{OLD}.get_scaled_loss = logged\nopt = {OLD}({SGD}, 8)\ntrain(opt)\n"
+        "print(json.dumps({'seen': len(seen)}))\n",
+        "{old}.get_scaled_loss = logged\nopt = {old}(",
+        "class Logged({old}):\n    get_scaled_loss = logged\n\n\nopt = Logged(",
+        expected={"seen": 3},
+        left=("LS405",),
+    ),
+    "a member of the loss scale": _one(
+        "LS302",
+        "write opt._loss_scale.increment_period, which",
+        f"{TF}scale = tf.mixed_precision.experimental.DynamicLossScale(16.0, 5)\n"
+        f"opt = {OLD}({SGD}, scale)\n"
+        "first = int(opt.loss_scale.increment_period)\n"
+        "others = [opt.loss_scale.initial_loss_scale, opt.loss_scale.multiplier]\n"
+        "others += [opt.loss_scale._current_loss_scale, opt.loss_scale._num_good_steps]\n"
+        "others += [opt.loss_scale.get_config()['increment_period']]\n"
+        "print(json.dumps({'period': first, 'others': [float(other) for other in others]}))\n",
+        "opt.loss_scale.",
+        "opt._loss_scale.",
+        expected={"period": 5, "others": [16.0, 2.0, 16.0, 0.0, 5.0]},
+        original=("2.3",),
+    ),
+    "a loss scale of the final class": _one(
+        "LS304",
+        "write LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...)",
+        f"{TF}{LOOP}\nopt = {MP}.LossScaleOptimizer({SGD}, loss_scale='dynamic')" + TRAIN,
+        "loss_scale='dynamic'",
+        "dynamic=True, initial_scale=2.0**15",
+        targets=("shim",),
+        original=(),
+    ),
+    "the dictionary of an optimizer": _one(
+        "LS305",
+        "read the attributes of the optimizer itself",
+        f"{TF}opt = {OLD}({SGD}, 8)\n"
+        "print(json.dumps({'rate': float(opt.__dict__['_optimizer'].learning_rate)}))\n",
+        "opt.__dict__['_optimizer']",
+        "opt._optimizer",
+        expected={"rate": 0.25},
+        original=("2.3",),
+    ),
+    "a test for a method": Followed(
+        "LS404",
+        "use tf_lossscale's class, and test with isinstance",
+        {
+            "main.py": f"{TF}import step\n\nv = tf.Variable(1.0)\nopt = {SGD}\n"
+            "step.step(opt, v)\nprint(json.dumps({'v': float(v)}))\n",
+            "step.py": "import tensorflow as tf\n\n\ndef step(opt, v):\n"
+            "    with tf.GradientTape() as tape:\n        loss = v * v\n"
+            "        if hasattr(opt, 'get_scaled_loss'):\n"
+            "            loss = opt.get_scaled_loss(loss)\n"
+            "    grads = tape.gradient(loss, [v])\n"
+            "    if hasattr(opt, 'get_scaled_loss'):\n"
+            "        grads = opt.get_unscaled_gradients(grads)\n"
+            "    opt.apply_gradients(zip(grads, [v]))\n",
+        },
+        (
+            ("main.py", f"opt = {SGD}", f"import tf_lossscale as tfls\nopt = {{final}}({SGD})"),
+            ("step.py", "import tensorflow as tf\n", f"import tensorflow as tf\n{IMPORT}"),
+            ("step.py", "hasattr(opt, 'get_scaled_loss')", "isinstance(opt, {final})"),
+        ),
+        {"v": 0.5},
+        targets=("shim", "3"),
+    ),
+    "a method that a subclass overrides": _one(
+        "LS405",
+        "train in a loop that calls the methods itself",
+        f"{TF}{LOOP}\n\nclass Doubled({OLD}):\n    def get_scaled_loss(self, loss):\n"
+        "        return 2.0 * super().get_scaled_loss(loss)\n\n"
+        f"    def get_unscaled_gradients(self, grads):\n"
+        "        return [g / 2.0 for g in super().get_unscaled_gradients(grads)]\n\n\n"
+        f"opt = Doubled({SGD}, 'dynamic')" + TRAIN,
+        "print(json.dumps(train(opt)))",
+        "print(json.dumps(train(opt)))",
+        targets=("shim", "3"),
+        left=("LS405",),
+    ),
+    "a method of an optimizer from elsewhere": _one(
+        "LS407",
+        "wrap the optimizer where it is made, in tfls.keras.mixed_precision.LossScaleOptimizer",
+        f"{TF}{LOOP}\nmake = tf.keras.optimizers.SGD\nopt = make(0.25)\n"
+        "try:\n    print(json.dumps(train(opt)))\nexcept AttributeError:\n    print('{}')\n",
+        "make(0.25)\n",
+        "make(0.25)\nimport tf_lossscale as tfls\nopt = {final}(opt)\n",
+        targets=("shim", "3"),
+        original=(),
+    ),
+    "the learning rate of an inner optimizer": _one(
+        "LS408",
+        "write opt.inner_optimizer.learning_rate = ...",
+        f"{TF}{LOOP}\nopt = {MP}.LossScaleOptimizer(tf.keras.optimizers.SGD(1.0))\n"
+        "opt.inner_optimizer.lr = 0.25" + TRAIN,
+        ".lr = ",
+        ".learning_rate = ",
+        targets=("3",),
+    ),
+    "a policy that was removed": _one(
+        "LS601",
+        "use float32, mixed_float16 or mixed_bfloat16",
+        f"{TF}{MP}.experimental.set_policy('infer')\n"
+        "print(json.dumps({'dtype': tf.keras.layers.Dense(1).dtype or 'float32'}))\n",
+        "'infer'",
+        "'float32'",
+        expected={"dtype": "float32"},
+        original=(),
+    ),
+    "no policy": _one(
+        "LS601",
+        'write "float32"',
+        f"{TF}{MP}.set_global_policy(None)\n"
+        f"print(json.dumps({{'policy': {MP}.global_policy().name}}))\n",
+        "None",
+        '"float32"',
+        expected={"policy": "float32"},
+        targets=("3",),
+        original=("2.4",),
+    ),
+    "a final policy with a loss scale": _one(
+        "LS602",
+        ".experimental.Policy('mixed_float16', loss_scale=args.scale), and set the policy",
+        f"import argparse\n{TF}args = argparse.Namespace(scale=8)\n"
+        f"p = {MP}.Policy('mixed_float16', loss_scale=args.scale)\n{MP}.set_global_policy(p)\n"
+        f"print(json.dumps({{'policy': p.name}}))\n",
+        "p = {policy}('mixed_float16', loss_scale=args.scale)\n{setter}(p)",
+        f"{IMPORT}p = tfls.keras.mixed_precision.experimental.Policy('mixed_float16', "
+        "loss_scale=args.scale)\ntfls.keras.mixed_precision.experimental.set_policy(p)",
+        expected={"policy": "mixed_float16"},
+        original=(),
+    ),
+    "the loss scale of a final policy": _one(
+        "LS605",
+        "leave the argument out",
+        f"{TF}{LOOP}\nopt = {MP}.LossScaleOptimizer({SGD}, {MP}.global_policy().loss_scale)"
+        + TRAIN,
+        ", tf.keras.mixed_precision.global_policy().loss_scale",
+        "",
+        original=(),
+    ),
+    "the name of a class": _one(
+        "LS906",
+        "use isinstance",
+        f"{TF}opt = {OLD}({SGD}, 8)\n"
+        "print(json.dumps({'scaled': type(opt).__name__ == 'LossScaleOptimizer'}))\n",
+        "opt = {old}({rest}type(opt).__name__ == 'LossScaleOptimizer'",
+        "opt = {old}({rest}isinstance(opt, {old})",
+        expected={"scaled": True},
+        original=("2.3",),
+    ),
+    "a branch that is not taken": _one(
+        "LS908",
+        "write tfls.keras.mixed_precision.LossScaleOptimizer(optimizer) in the branch that the new",
+        f"{TF}{LOOP}\nopt = {SGD}\nif hasattr({MP}, 'experimental'):\n"
+        f"    opt = {OLD}(opt, 'dynamic')\nelse:\n    pass" + TRAIN,
+        "    pass",
+        "    opt = {final}(opt)",
+    ),
+    "a branch that the version may decide": _one(
+        "LS908",
+        "write tfls.keras.mixed_precision.LossScaleOptimizer(optimizer) in the branch that the new",
+        f"from tensorflow.python.keras.optimizer_v2 import optimizer_v2\n{TF}{LOOP}\nopt = {SGD}\n"
+        f"if isinstance(opt, optimizer_v2.OptimizerV2):\n    opt = {OLD}(opt, 'dynamic')\n" + TRAIN,
+        "\nprint(",
+        "else:\n    opt = {final}(opt)\n\nprint(",
+    ),
+    "a branch beside an error": _one(
+        "LS908",
+        "the other one raises an error: write",
+        f"{TF}{LOOP}\nopt = {SGD}\nif hasattr({MP}, 'experimental'):\n"
+        f"    opt = {OLD}(opt, 'dynamic')\nelse:\n    raise RuntimeError('too new')" + TRAIN,
+        "raise RuntimeError('too new')",
+        "opt = {final}(opt)",
+    ),
+    "a function that only old versions call": _one(
+        "LS908",
+        "write tfls.keras.mixed_precision.LossScaleOptimizer(optimizer) where the new TensorFlow",
+        f"{TF}{LOOP}\n\ndef wrap(opt):\n    return {OLD}(opt, 'dynamic')\n\n\nopt = {SGD}\n"
+        f"if hasattr({MP}, 'experimental'):\n    opt = wrap(opt)\n" + TRAIN,
+        "\nprint(",
+        "else:\n    opt = {final}(opt)\n\nprint(",
+    ),
+    "the dictionary of a module": _one(
+        "LS909",
+        "name) for name in dir(",
+        f"{TF}{LOOP}\nnames = vars({MP}.experimental)\n"
+        f"opt = names['LossScaleOptimizer']({SGD}, 'dynamic')" + TRAIN,
+        "vars({module})",
+        "{name: getattr({module}, name) for name in dir({module})}",
+        left=("LS407",),
+    ),
+    "a module that an import names, and nothing reads": _one(
+        "LS909",
+        "nothing replaces it: remove this use",
+        f"{TF}import {EXPERIMENTAL}.loss_scale_optimizer\n{LOOP}\n"
+        f"opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        f"import {EXPERIMENTAL}.loss_scale_optimizer\n",
+        "",
+        original=(),
+    ),
+    "a module that is assigned": _one(
+        "LS909",
+        "so pass it to that code directly",
+        f"{TF}\n\nclass Old:\n    scale = 8\n\n\ndef read(mp):\n    return mp.scale\n\n\n"
+        f"{MP}.experimental = Old\nprint(json.dumps({{'scale': read({MP}.experimental)}}))\n",
+        "read({module})",
+        "read(Old)",
+        expected={"scale": 8},
+        left=("LS909",),
+    ),
+    "a path in a string": _one(
+        "LS912",
+        f"write {TFLS}.experimental.LossScaleOptimizer in its place",
+        f"import pydoc\n{TF}{LOOP}\n"
+        f"opt = pydoc.locate('{EXPERIMENTAL}.LossScaleOptimizer')({SGD}, 'dynamic')" + TRAIN,
+        EXPERIMENTAL,
+        f"{TFLS}.experimental",
+        left=("LS407",),
+        original=(),  # `locate` does not import what TensorFlow 2.4 loads late
+    ),
+    "a path in a configuration": Followed(
+        "LS912",
+        f"write {TFLS}.experimental.LossScaleOptimizer, which needs tf-lossscale",
+        {
+            "config.json": f'{{"wrapper": "{EXPERIMENTAL}.LossScaleOptimizer"}}\n',
+            "main.py": f"import importlib\nimport os\n{TF}{LOOP}\nhere = os.path.dirname(__file__)\n"
+            "with open(os.path.join(here, 'config.json')) as file:\n    config = json.load(file)\n"
+            "module, _, name = config['wrapper'].rpartition('.')\n"
+            f"opt = getattr(importlib.import_module(module), name)({SGD}, 'dynamic')" + TRAIN,
+        },
+        (("config.json", EXPERIMENTAL, f"{TFLS}.experimental"),),
+        HALVED,
+        left=("LS407",),
+    ),
+    "versions that are compared as text": _one(
+        "LS913",
+        'write version.parse(tf.__version__) < version.parse("2.4"), with `from packaging import',
+        f"{TF}{LOOP}\nif tf.__version__ < '2.4':\n    opt = {OLD}({SGD}, 'dynamic')\nelse:\n"
+        f"    opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        "if tf.__version__ < '2.4'",
+        'from packaging import version\nif version.parse(tf.__version__) < version.parse("2.4")',
+    ),
+    "tf.gradients beside an optimizer": _one(
+        "LS907",
+        "use optimizer.compute_gradients(loss, variables)",
+        "import json\nimport tensorflow.compat.v1 as tf\n\ngraph = tf.Graph().as_default()\n"
+        "graph.__enter__()\nv = tf.get_variable('v', initializer=1.0)\n"
+        "opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(\n"
+        "    tf.train.GradientDescentOptimizer(0.25), 4.0\n)\n"
+        "pairs = list(zip(tf.gradients(4.0 * v * v, [v]), [v]))\n"
+        "train = opt.apply_gradients(pairs)\nwith tf.Session() as session:\n"
+        "    session.run(tf.global_variables_initializer())\n    session.run(train)\n"
+        "    print(json.dumps({'v': float(session.run(v))}))\ngraph.__exit__(None, None, None)\n",
+        "list(zip(tf.gradients(4.0 * v * v, [v]), [v]))",
+        "opt.compute_gradients(4.0 * v * v, [v])",
+        # TensorFlow divides by the scale although nothing was scaled: with 4.0 the original gives
+        # 0.5, and the loss that was meant gives -1.0.
+        expected={"v": -1.0},
+        original=(),
+    ),
+}
