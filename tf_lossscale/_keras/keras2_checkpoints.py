@@ -14,7 +14,8 @@ import functools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout, layout_of
-from tf_lossscale._versions.base import tf
+from tf_lossscale._keras.optimizer_classes import classes_alike, keras_class, named_classes
+from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import Trackable
 
 # The lists of the optimizers of Keras 3, by the slot names of `OptimizerV2`. The first one that an
@@ -220,6 +221,32 @@ class Keras2Checkpoints:
                 f"The checkpoint of Keras 2 has {what} for {type(self._inner).__name__}. Restore "
                 "it into an optimizer of the class that it was saved with."
             )
+        self._check_class(checkpoint, node)
+
+    def _check_class(self, checkpoint: Any, node: Any) -> None:
+        """Raises a ValueError for a file of a class with the same slots, and another rule.
+
+        Logs a line where the file does not name the class: nothing else in it differs.
+        """
+        is_new = layout_of(_children_of(node)) is Layout.NEW
+        name = keras_class(self._inner)
+        alike = classes_alike(name, is_new)
+        holders = _holders(checkpoint, node)
+        has_slots = is_new or any(holder.slot_variables for holder in holders)
+        if not alike or not has_slots:
+            return
+        named = named_classes(checkpoint.object_graph_proto.nodes, holders)
+        if not named:
+            tf1.logging.warning(
+                f"The checkpoint of Keras 2 does not say whether {' or '.join(alike)} wrote it, so "
+                f"the run goes on with {name}. Check that the old program had the same class."
+            )
+        elif name.lower() not in named:
+            raise ValueError(
+                f"The checkpoint of Keras 2 was saved with the optimizer {min(named)}, and the "
+                f"program has {type(self._inner).__name__}. Restore it into an optimizer of the "
+                "class that it was saved with."
+            )
 
     def _missing_lists(self, node: Any) -> List[str]:
         names = _children_of(node)
@@ -228,8 +255,7 @@ class Keras2Checkpoints:
 
     def _missing_names(self, checkpoint: Any, node: Any) -> List[str]:
         """Returns what `OptimizerV2` of this class saves with its slots, and is not in the file."""
-        nodes = checkpoint.object_graph_proto.nodes
-        holders = [node, *(nodes[child.node_id] for child in node.children)]
+        holders = _holders(checkpoint, node)
         slots = {slot.slot_name for holder in holders for slot in holder.slot_variables}
         found = slots.union(*map(_children_of, holders))
         attributes = vars(self._inner)
@@ -474,6 +500,12 @@ def _holds(checkpoint: Any, number: int, word: str) -> bool:
     return False
 
 
+def _holders(checkpoint: Any, node: Any) -> List[Any]:
+    """Returns the nodes that can have the slots of an optimizer: its own, and its children."""
+    nodes = checkpoint.object_graph_proto.nodes
+    return [node, *(nodes[child.node_id] for child in node.children)]
+
+
 def _children_of(node: Any) -> List[str]:
     return [child.local_name for child in node.children]
 
@@ -516,11 +548,9 @@ def _save_counters(nodes: Sequence[Any]) -> Set[int]:
 
 
 def _unbound_slots(checkpoint: Any, node: Any) -> List[str]:
-    nodes = checkpoint.object_graph_proto.nodes
-    holders = [node, *(nodes[child.node_id] for child in node.children)]
     return [
         slot.slot_name
-        for holder in holders
+        for holder in _holders(checkpoint, node)
         for slot in holder.slot_variables
         if checkpoint.object_by_proto_id.get(slot.slot_variable_node_id) is None
     ]

@@ -166,6 +166,11 @@ def default_kind() -> str:
     return "new" if TF >= (2, 11) else "legacy"
 
 
+def is_trackable(kind: Kind) -> bool:
+    """Whether checkpoints have this kind of optimizers: all but those of Keras 3.0."""
+    return hasattr(kind.optimizers.Optimizer, "_lookup_dependency")
+
+
 def has_keras_format(kind: Kind) -> bool:
     """Whether this Keras saves models with such an optimizer as `.keras`, and loads them."""
     first = (2, 15) if kind.name == "legacy" else (2, 13)

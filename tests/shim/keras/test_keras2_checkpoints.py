@@ -5,7 +5,7 @@ those that tf_keras writes here, where it is installed.
 """
 
 import os
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
 import processes
@@ -18,9 +18,7 @@ from test_recorded_checkpoints import LAYOUTS, expected_of, folders
 import tf_lossscale as tfls
 
 KINDS = {kind.name: kind for kind in recorded.kinds()}
-IS_TRACKABLE = "keras3" in KINDS and hasattr(
-    KINDS["keras3"].optimizers.Optimizer, "_lookup_dependency"
-)
+IS_TRACKABLE = "keras3" in KINDS and recorded.is_trackable(KINDS["keras3"])
 pytestmark = pytest.mark.skipif(
     not IS_TRACKABLE, reason="checkpoints have optimizers of Keras 2, and of Keras 3.1 and later"
 )
@@ -162,8 +160,8 @@ def written(program: Program, folder: Any) -> Any:
 
 def written_with(program: Program, learning_rate: Any, folder: Any) -> Any:
     subject = ORIGINALS[program.kind]
-    inner = subject.inner(program.name, learning_rate=learning_rate, **program.options)
-    optimizer = subject.dynamic(inner, 64.0, 3)
+    cls = getattr(subject.kind.optimizers, program.name)
+    optimizer = subject.dynamic(cls(learning_rate=learning_rate, **program.options), 64.0, 3)
     trained = variables()
     for factor in (1.0, 2.0, float("inf"), 1.0, 1.0):
         if program.skips or np.isfinite(factor):
@@ -223,7 +221,8 @@ def test_an_optimizer_without_the_slots_is_an_error(kind: str, tmp_path: Any) ->
 
 # Optimizers whose slots have the names, or the lists, of those of another class.
 OTHER_CLASSES = [
-    ("legacy", "Adam", ["RMSprop", "Nadam", "SGD"]),
+    ("legacy", "Adam", ["RMSprop", "Nadam", "SGD", "Adamax", "AdamW"]),
+    ("legacy", "Adamax", ["Adam", "AdamW"]),
     ("legacy", "SGD", ["RMSprop", "Adam", "Ftrl"]),
     ("legacy", "RMSprop", ["Adam", "Adamax", "SGD"]),
     ("legacy", "Adagrad", ["Ftrl", "Adadelta"]),
@@ -255,6 +254,63 @@ def test_a_file_of_another_class_is_an_error(
     for other in others:
         with pytest.raises((ValueError, RuntimeError), match="checkpoint"):
             go_on_with(other)
+
+
+# Whether a file names the class: the program gives no other name, and `build` was not called.
+@WITH_TF_KERAS
+@pytest.mark.parametrize(
+    ("kind", "name", "given", "alike"),
+    [
+        ("legacy", "Adam", None, ""),
+        ("legacy", "Adam", "mine", "Adam or AdamW or Adamax"),
+        ("legacy", "Adamax", "mine", "Adam or AdamW or Adamax"),
+        ("legacy", "SGD", "mine", ""),
+        ("new", "Adam", None, "Adam or AdamW"),
+        ("new", "AdamW", None, "Adam or AdamW"),
+        ("new", "SGD", None, "SGD or Lion"),
+        ("new", "Adamax", None, ""),
+    ],
+)
+def test_a_class_that_the_file_does_not_name_is_logged(
+    kind: str, name: str, given: Optional[str], alike: str, tmp_path: Any, log: List[str]
+) -> None:
+    options = {"momentum": 0.5} if name == "SGD" else {}
+    named = {} if given is None else {"name": given}
+    _, _, path = written(Program(kind, name, {**options, **named}), tmp_path)
+    resumed = variables()
+    optimizer = on_keras_3(name, learning_rate=0.0625, **options)
+    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    step(optimizer, resumed, 1.0)
+    step(optimizer, resumed, 1.0)
+    found = [message for message in log if "does not say whether" in message]
+    assert len(found) == bool(alike)
+    assert f"does not say whether {alike} wrote it" in "".join(found) or not alike
+
+
+@WITH_TF_KERAS
+def test_a_bare_optimizer_of_the_later_kind_names_its_class(tmp_path: Any) -> None:
+    original = ORIGINALS["new"].inner("AdamW", learning_rate=0.0625)
+    trained = variables()
+    original.apply_gradients([(tf.ones_like(variable), variable) for variable in trained])
+    path = tf.train.Checkpoint(opt=original, v=trained).save(os.path.join(str(tmp_path), "c"))
+    resumed, optimizer = variables(), on_keras_3("Adam", learning_rate=0.0625)
+    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    with pytest.raises(ValueError, match=r"saved with the optimizer adamw, .* program has Adam\."):
+        step(optimizer, resumed, 1.0)
+
+
+@WITH_TF_KERAS
+def test_a_variable_with_the_name_of_a_class_is_no_class(tmp_path: Any) -> None:
+    subject = ORIGINALS["legacy"]
+    original = subject.dynamic(subject.kind.optimizers.Adam(name="mine"), 64.0, 3)
+    trained = [tf.Variable([1.0, 2.0], name="sgd/kernel")]
+    step(original, trained, 1.0)
+    path = tf.train.Checkpoint(opt=original, v=trained).save(os.path.join(str(tmp_path), "c"))
+    resumed, optimizer = [tf.Variable([0.0, 0.0])], on_keras_3("Adam")
+    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    step(original, trained, 1.0)
+    step(optimizer, resumed, 1.0)
+    assert state(optimizer, resumed) == state(original, trained)
 
 
 @WITH_TF_KERAS
