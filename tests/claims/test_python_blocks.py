@@ -47,6 +47,18 @@ tf.train.Checkpoint(model=model, optimizer=model.optimizer).save("run/c")
 """
     + MODEL.replace("OWNER", "tfls").replace("KERAS", "keras"),
     ("docs/checkpoints.md", 1): IN_A_FOLDER + SAVER,
+    ("docs/checkpoints.md", 2): IN_A_FOLDER
+    + """
+import keras
+import tensorflow as tf
+import tf_keras
+
+def network(kind=tf_keras):
+    return kind.Sequential([kind.layers.Input([3]), kind.layers.Dense(1)])
+
+old = network()
+tf.train.Checkpoint(net=old).save("run/c")
+""",
     ("docs/keras.md", 4): IN_A_FOLDER
     + """
 import tensorflow as tf
@@ -74,6 +86,9 @@ ENDINGS = {
     "assert int(optimizer.inner_optimizer.applied) == 1",
     ("docs/checkpoints.md", 0): "assert int(model.optimizer.iterations) == 1",
     ("docs/checkpoints.md", 1): "assert float(optimizer.loss_scale) == 64.0",
+    ("docs/checkpoints.md", 2): "new = network(keras)\n"
+    "new.load_weights('run.h5')\n"
+    "assert float(tf.reduce_max(abs(new.weights[0] - old.weights[0]))) == 0.0",
     ("docs/tf1.md", 0): "assert train_op.graph is loss.graph",
     ("docs/tf1.md", 1): """
 scale = Halving()

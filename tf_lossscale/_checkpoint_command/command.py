@@ -27,7 +27,8 @@ except ImportError:  # Windows
 
 INSPECT = """\
 Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
-variable with its value, the class that wrote it, and the classes that restore it.
+variable with its value, the class that wrote it, and the classes that restore it. Show the
+optimizers in it, too, and what a program on Keras 3 can restore of them.
 
 Exit status: 0 the file has loss-scale state, 1 it has none, 2 the file cannot be read.
 """
@@ -42,7 +43,8 @@ tensors stay the same, and SRC is not changed.
   --to keras3    LossScaleOptimizer of Keras 3
 
 Between contrib and v1, checkpoints of tf.train.Saver can be converted; from keras to keras, object
-checkpoints that TensorFlow 1.14 to 2.2 wrote. If a conversion would lose state, it is refused with
+checkpoints that TensorFlow 1.14 to 2.2 wrote; from keras to keras3, object checkpoints of a
+tf.Module or of variables, and not of a Keras model. If a conversion would lose state, it is refused with
 the reason and the values to start with.
 
 Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing written.

@@ -39,4 +39,6 @@ def _as_named(
     if is_of_keras_3:
         line = f"weights and loss scale, by keras.models.load_model({place.path!r}): "
         return result._replace(keras3=line + "it begins again with iterations and slots")
+    if optimizer.iterations is None:
+        return result._replace(keras3="nothing: it was saved before its first step")
     return result._replace(keras3=f"{optimizer.keras3}; the loss scale is not in the file")

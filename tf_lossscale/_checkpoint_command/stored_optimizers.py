@@ -52,7 +52,7 @@ def _described(stored: Stored, state: OptimizerState) -> StoredOptimizer:
 
 
 def _of_v1(stored: Stored, number: int) -> StoredOptimizer:
-    """Describes an optimizer of `tf.train`, which has no counter of its own."""
+    """Describes an optimizer of `tf.train`, or another one that has no counter of its own."""
     node = stored.nodes[number]
     tensors = {name: stored.nodes[child].tensor for name, child in node.children.items()}
     values = {name: _number(stored, tensor) for name, tensor in sorted(tensors.items()) if tensor}
@@ -64,7 +64,7 @@ def _of_v1(stored: Stored, number: int) -> StoredOptimizer:
         iterations=None,
         slots=dict(sorted(counts.items())),
         hyperparameters={name: value for name, value in values.items() if value is not None},
-        keras3="tf.train.Checkpoint restores it into the same optimizer of tf.compat.v1.train",
+        keras3="tf.train.Checkpoint restores it into the same class, as tf.compat.v1.train has it",
     )
 
 

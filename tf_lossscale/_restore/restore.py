@@ -334,6 +334,11 @@ def _compiled_optimizer(model: Model) -> Optional[Optimizer]:
 
 
 def _only(stored: Stored, fitting: List[OptimizerState]) -> OptimizerState:
+    if not fitting and any(node.slots for node in stored.nodes):
+        raise RestoreError(
+            f"{stored.path}: nothing was restored: the file has slots of an optimizer and no "
+            "iterations. Keras 2 saves these once the optimizer has taken a step"
+        )
     if not fitting:
         raise RestoreError(f"{stored.path}: the file has no optimizer. Leave out optimizer=")
     if len(fitting) > 1:
