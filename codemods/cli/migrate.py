@@ -110,7 +110,7 @@ def _process_files(request: Request, summary: Summary, messages: Messages) -> It
     return (next(processed) if isinstance(step, Candidate) else step for step in search.steps)
 
 
-def _count(search: FileSearch, summary: Summary) search.links, -> None:
+def _count(search: FileSearch, summary: Summary) -> None:
     """Adds to the summary what the search has found."""
     summary.files = len(search.files)
     summary.checked = frozenset([*search.files, *search.data_files])
@@ -139,7 +139,9 @@ def _processed(
 
     summary.keras = search.decided_keras()
     hints = frozenset(search.hints)
-    files = FileSet(candidates, sorted(search.files), hints, request.plan, request.limits)
+    files = FileSet(
+        candidates, sorted(search.files), hints, search.links, request.plan, request.limits
+    )
     count = len(candidates)
     files.work(request.jobs, lambda done: messages.at("Processing", done, count))
     messages.clear()

@@ -8,7 +8,6 @@ from typing import Optional
 import libcst as cst
 
 from .libcst_internals import unvalidated
-
 from .parts import parse_in_parts
 from .python_tree import PythonTree, SourceError, python_tree
 

@@ -44,8 +44,8 @@ tensors stay the same, and SRC is not changed.
 
 Between contrib and v1, checkpoints of tf.train.Saver can be converted; from keras to keras, object
 checkpoints that TensorFlow 1.14 to 2.2 wrote; from keras to keras3, object checkpoints of a
-tf.Module or of variables, and not of a Keras model. If a conversion would lose state, it is refused with
-the reason and the values to start with.
+tf.Module or of variables, and not of a Keras model. If a conversion would lose state, it is refused
+with the reason and the values to start with.
 
 Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing written.
 """

@@ -2,7 +2,7 @@
 
 import dataclasses
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed

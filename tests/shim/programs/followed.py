@@ -393,7 +393,8 @@ FOLLOWED = {
         f"write {TFLS}.experimental.LossScaleOptimizer, which needs tf-lossscale",
         {
             "config.json": f'{{"wrapper": "{EXPERIMENTAL}.LossScaleOptimizer"}}\n',
-            "main.py": f"import importlib\nimport os\n{TF}{LOOP}\nhere = os.path.dirname(__file__)\n"
+            "main.py": f"import importlib\nimport os\n{TF}{LOOP}\n"
+            "here = os.path.dirname(__file__)\n"
             "with open(os.path.join(here, 'config.json')) as file:\n    config = json.load(file)\n"
             "module, _, name = config['wrapper'].rpartition('.')\n"
             f"opt = getattr(importlib.import_module(module), name)({SGD}, 'dynamic')" + TRAIN,
