@@ -13,7 +13,7 @@ quiet()
 import tensorflow as tf
 
 import tf_lossscale as tfls
-from tf_lossscale._core.shards import Call, current_shards
+from tf_lossscale._replicas.shards import Call, current_shards
 from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions.replicas import already_summed
 

@@ -40,7 +40,7 @@ def measure() -> None:
     import tensorflow as tf
 
     import tf_lossscale as tfls
-    from tf_lossscale._core import collectives
+    from tf_lossscale._replicas import collectives
 
     tf1 = tf.compat.v1
     report = Report("cross_shard_workers", tf.__version__)

@@ -12,7 +12,7 @@ LIMITS = [
     ("security.md", "at most {:.0f} MiB", ("_checkpoint.keras_files", "_FREE_BYTES", 2**20)),
     ("security.md", "or {} times its packed", ("_checkpoint.keras_files", "_LARGEST_RATIO", 1)),
     ("monitoring.md", "grown past 2^{}", ("_records.advice", "WITHOUT_EFFECT", None)),
-    ("cross-shard.md", "raised after {} seconds", ("_core.collectives", "_GRACE", 1)),
+    ("cross-shard.md", "raised after {} seconds", ("_replicas.collectives", "_GRACE", 1)),
 ]
 WORDS = {10: "ten"}
 

@@ -4,7 +4,7 @@ import functools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
-from tf_lossscale._core.replicas import call_in_replicas, merge, replica_count
+from tf_lossscale._replicas.agreement import call_in_replicas, merge, replica_count
 from tf_lossscale._types import (
     DType,
     Gradient,

@@ -10,9 +10,9 @@ from tf_lossscale._core.minimum import (
     refuse_minimum_above,
     takes_minimum_scale,
 )
-from tf_lossscale._core.replicas import summed_to_test
 from tf_lossscale._core.same_class import SameClass, behaves_as, stands_for
 from tf_lossscale._core.state import HoldsState, dynamic_update, update_as_cond
+from tf_lossscale._replicas.agreement import summed_to_test
 from tf_lossscale._types import (
     Config,
     DType,

@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import Dict, Iterable, List, MutableMapping, NamedTuple, Optional, Sequence, Set
 
-from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._replicas.agreement import replica_count
 from tf_lossscale._types import Gradient, Gradients, Operation, Variable, Variables
 from tf_lossscale._versions.base import tf, tf1
 

@@ -4,12 +4,12 @@ import inspect
 from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.refusals import refuse_updates
-from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import as_pairs, gradients_of, require_replica_context, tape_for
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._keras.wrapper import Forward, ForwardedMethod, LossScaleWrapper, is_special
+from tf_lossscale._replicas.agreement import replica_count
 from tf_lossscale._types import (
     Class,
     Gradients,

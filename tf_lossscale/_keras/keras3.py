@@ -4,13 +4,13 @@ from typing import Any, Dict, Iterable, List, Optional
 
 from tf_lossscale._core import scaling
 from tf_lossscale._core.refusals import refuse_updates
-from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.shown_names import methods_shown_as
-from tf_lossscale._core.steps import report_loss, report_unscaled
+from tf_lossscale._core.watching import report_loss, report_unscaled
 from tf_lossscale._keras.arguments import are_summed
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.step_style import Call
 from tf_lossscale._keras.steps import StepArguments, StepRequest, reduce_sum, step
+from tf_lossscale._replicas.agreement import replica_count
 from tf_lossscale._types import (
     Gradient,
     Gradients,

@@ -7,12 +7,12 @@ import numpy as np
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.minimum import minimum_of
-from tf_lossscale._core.replicas import assign_first_replica, copy_first_replica
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.arguments import NAME_ON_KERAS_3, OPTIONS_OF_KERAS_3
 from tf_lossscale._keras.keras2_checkpoints import Keras2Checkpoints, Positions
 from tf_lossscale._keras.step_style import Call, StepCalls, note_overrides
 from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
+from tf_lossscale._replicas.agreement import assign_first_replica, copy_first_replica
 from tf_lossscale._types import (
     CheckpointPosition,
     Class,

@@ -5,12 +5,12 @@ from typing import Dict, List, Optional
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.refusals import refuse_updates
-from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import gradients_of, with_gradients
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.steps import StepArguments, StepRequest, step
 from tf_lossscale._keras.wrapper import InVariables, LossScaleWrapper
+from tf_lossscale._replicas.agreement import replica_count
 from tf_lossscale._types import (
     Gradient,
     Gradients,

@@ -89,7 +89,7 @@ class _EndedStep(NamedTuple):
         return self.losses > 1 or is_disjoint
 
 
-class _Step:
+class _CallsOfStep:
     """The calls of one replica on one optimizer in one place since it applied gradients there."""
 
     def __init__(self, began: int) -> None:
@@ -161,8 +161,8 @@ class StepCalls:
         self._created = next(_clock)
         # By the thread, or by the outermost graph of a function that is being traced; and in each
         # by the replica, 0 outside of replicas.
-        self._steps: MutableMapping[Graph, Dict[int, _Step]] = weakref.WeakKeyDictionary()
-        self._of_replicas: Dict[int, _Step] = {}  # their threads end with each eager step
+        self._steps: MutableMapping[Graph, Dict[int, _CallsOfStep]] = weakref.WeakKeyDictionary()
+        self._of_replicas: Dict[int, _CallsOfStep] = {}  # their threads end with each eager step
         # Whether a step called `apply` with gradients of a loss that was scaled elsewhere; and the
         # functions and threads in which `apply_gradients` divided such gradients.
         self._applied_apart = False
@@ -273,7 +273,7 @@ class StepCalls:
             self._applying[divides] = _traced_functions()[0].name
         return divides
 
-    def _step_of_function(self, here: _Step, variables: Variables) -> Any:
+    def _step_of_function(self, here: _CallsOfStep, variables: Variables) -> Any:
         """Returns what the steps of two traces of the same function have in common.
 
         TensorFlow traces a function twice if it creates variables, and for each kind of arguments.
@@ -302,7 +302,7 @@ class StepCalls:
         finally:
             self._end(here, variables)
 
-    def _end(self, here: _Step, variables: Variables) -> None:
+    def _end(self, here: _CallsOfStep, variables: Variables) -> None:
         place = self._place()
         if isinstance(place, tf.Graph) and not here.last:
             self._ends_in_function = True
@@ -314,7 +314,9 @@ class StepCalls:
         if function is not None:
             here.ended_in[function] = here.ended_in.get(function, 0) + 1
 
-    def _divides(self, here: _Step, gradients: Gradients, variables: Variables, step: Any) -> bool:
+    def _divides(
+        self, here: _CallsOfStep, gradients: Gradients, variables: Variables, step: Any
+    ) -> bool:
         """Decides by what was called here, then by earlier steps, then by other places.
 
         `step` is what this step has in common with other traces of its function.
@@ -347,7 +349,7 @@ class StepCalls:
         self._use_loss_of_another_place(here)
         return True
 
-    def _divide_again(self, here: _Step) -> None:
+    def _divide_again(self, here: _CallsOfStep) -> None:
         """Logs that a function divides because another trace of it did; or raises an error."""
         if self._is_unscaled_elsewhere(here):
             _refuse_unknown_scaling()
@@ -374,7 +376,7 @@ class StepCalls:
         return True
 
     def _goes_on(
-        self, here: _Step, ended: _EndedStep, gradients: Gradients, variables: Variables
+        self, here: _CallsOfStep, ended: _EndedStep, gradients: Gradients, variables: Variables
     ) -> Optional[bool]:
         """Returns whether gradients are others of the losses that the ended step scaled.
 
@@ -407,7 +409,7 @@ class StepCalls:
             self._warnings.add(message)
             tf1.logging.warning(message)
 
-    def _check_apply(self, here: _Step) -> None:
+    def _check_apply(self, here: _CallsOfStep) -> None:
         """Raises the error of `check_apply`; notes that a loss of another place was used here."""
         if here.has(Call.SCALE_LOSS):
             self._refuse_both_styles(here)
@@ -425,7 +427,7 @@ class StepCalls:
             self._applied_apart = True
             self._use_loss_of_another_place(here)
 
-    def _use_loss_of_another_place(self, here: _Step) -> None:
+    def _use_loss_of_another_place(self, here: _CallsOfStep) -> None:
         here.last_scaled = next(_clock)
         part = self._part()
         if part is not None:
@@ -439,7 +441,7 @@ class StepCalls:
         function = function_traced_to(place)
         return place if function is None else function
 
-    def _refuse_both_styles(self, here: _Step) -> None:
+    def _refuse_both_styles(self, here: _CallsOfStep) -> None:
         """Raises an error where a loss that `scale_loss` scaled may have met a name of Keras 2."""
         scaled_at = here.first[Call.SCALE_LOSS]
         is_mixed = here.has_after(scaled_at, *_OF_KERAS_2)
@@ -460,7 +462,7 @@ class StepCalls:
                     + _ADVICE
                 )
 
-    def _refuse_left_over(self, here: _Step) -> None:
+    def _refuse_left_over(self, here: _CallsOfStep) -> None:
         """Raises an error for a step that may only read `dynamic_scale`.
 
         Its other calls may belong to an earlier step, which ended in a function.
@@ -473,7 +475,7 @@ class StepCalls:
                 "called for an earlier step. Read loss_scale instead of dynamic_scale." + _ADVICE
             )
 
-    def _refuse_unknown_parts(self, here: _Step) -> None:
+    def _refuse_unknown_parts(self, here: _CallsOfStep) -> None:
         """Raises an error if it is unknown which steps apply gradients that another part scaled."""
         part = self._part()
         is_known = not (
@@ -485,7 +487,7 @@ class StepCalls:
         if not is_known:
             _refuse_unknown_scaling()
 
-    def _refuse_loss_of_another(self, here: _Step, gradients: Gradients) -> None:
+    def _refuse_loss_of_another(self, here: _CallsOfStep, gradients: Gradients) -> None:
         """Raises an error if another optimizer's `scale_loss` may have scaled the gradients."""
         place = self._place()
         for other in list(_all):
@@ -497,7 +499,7 @@ class StepCalls:
                     "same one, and pass them to apply_gradients() of each." + _ADVICE
                 )
 
-    def _may_have_scaled(self, gradients: Gradients, place: Graph, step: _Step) -> bool:
+    def _may_have_scaled(self, gradients: Gradients, place: Graph, step: _CallsOfStep) -> bool:
         """Whether `scale_loss` of this optimizer may have scaled gradients of another one's step.
 
         Args:
@@ -523,10 +525,10 @@ class StepCalls:
             if isinstance(owner, tf.Graph) and part not in mine
         )
 
-    def _is_scaled_elsewhere(self, here: _Step) -> bool:
+    def _is_scaled_elsewhere(self, here: _CallsOfStep) -> bool:
         return any(step.has(Call.SCALE_LOSS) for step in self._elsewhere(here))
 
-    def _is_unscaled_elsewhere(self, here: _Step) -> bool:
+    def _is_unscaled_elsewhere(self, here: _CallsOfStep) -> bool:
         return any(step.has(*_UNSCALING) for step in self._elsewhere(here))
 
     def _is_of_keras_2_eagerly(self) -> bool:
@@ -541,25 +543,25 @@ class StepCalls:
             if isinstance(owner, threading.Thread) and owner is not _thread()
         )
 
-    def _elsewhere(self, here: _Step) -> List[_Step]:
+    def _elsewhere(self, here: _CallsOfStep) -> List[_CallsOfStep]:
         steps = [step for _, step in self._snapshot()]
         return [step for step in (*self._steps_in(None), *steps) if step is not here]
 
-    def _functions_elsewhere(self, here: _Step) -> List[Tuple[tf.Graph, _Step]]:
+    def _functions_elsewhere(self, here: _CallsOfStep) -> List[Tuple[tf.Graph, _CallsOfStep]]:
         return [
             (owner, step)
             for owner, step in self._snapshot()
             if isinstance(owner, tf.Graph) and step is not here
         ]
 
-    def _snapshot(self) -> List[Tuple[Graph, _Step]]:
+    def _snapshot(self) -> List[Tuple[Graph, _CallsOfStep]]:
         """Returns the steps in threads and in functions, each with its place."""
         with self._lock:
             return [
                 (owner, step) for owner, steps in self._steps.items() for step in steps.values()
             ]
 
-    def _steps_in(self, place: Optional[Graph]) -> List[_Step]:
+    def _steps_in(self, place: Optional[Graph]) -> List[_CallsOfStep]:
         with self._lock:
             steps = self._of_replicas if place is None else self._steps.get(place, {})
             return list(steps.values())
@@ -571,7 +573,7 @@ class StepCalls:
             return graphs[-1]
         return None if _is_in_replica() else _thread()
 
-    def _here_with_traced_calls(self) -> _Step:
+    def _here_with_traced_calls(self) -> _CallsOfStep:
         """Returns the current step; if nothing was called in it, with what inner functions call."""
         here = self._here()
         if not here.last:
@@ -580,14 +582,14 @@ class StepCalls:
                 here.products.setdefault(traced.call, []).append(None)
         return here
 
-    def _here(self) -> _Step:
+    def _here(self) -> _CallsOfStep:
         place = self._place()
         replica = replica_id() if _is_in_replica() else 0
         # All that happened in a graph belongs to it; a thread may be older than the optimizer.
         began = 0 if isinstance(place, tf.Graph) else self._created
         with self._lock:
             steps = self._of_replicas if place is None else self._steps.setdefault(place, {})
-            return steps.setdefault(replica, _Step(began))
+            return steps.setdefault(replica, _CallsOfStep(began))
 
 
 def _refuse_unknown_scaling() -> None:

@@ -14,10 +14,10 @@ import dataclasses
 import functools
 from typing import Callable, List, NamedTuple, Optional, Sequence, Union
 
-from tf_lossscale._core import replicas
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
+from tf_lossscale._core.watching import Step, Watch, is_watched, watch_step, watch_unconditional
+from tf_lossscale._replicas import agreement
 from tf_lossscale._types import (
     Gradient,
     Gradients,
@@ -81,9 +81,8 @@ class StepRequest(NamedTuple):
 
     pairs: Pairs  # the gradients, or None, and their variables
     own: Sequence[Gradient]  # the gradients of this replica alone, which a user's loss scale gets
-    tested: Sequence[
-        Gradient
-    ]  # the gradients that must be finite: sums over the replicas, if possible
+    # The gradients that must be finite: sums over the replicas, if possible.
+    tested: Sequence[Gradient]
     arguments: StepArguments
     same_on_replicas: bool = True  # whether all replicas test equal gradients
 
@@ -114,7 +113,7 @@ def step(wrapper: StepWrapper, request: StepRequest) -> Optional[Operation]:
         return _apply_always(wrapper, request)
     if wrapper._state.decides:
         decide = functools.partial(_apply_as_decided, wrapper, request)
-        return replicas.merge(decide, list(request.own), request.gradients, request.arguments)
+        return agreement.merge(decide, list(request.own), request.gradients, request.arguments)
     return _apply_if_finite(wrapper, request)
 
 
@@ -130,12 +129,12 @@ def _apply_always(wrapper: StepWrapper, request: StepRequest) -> Optional[Operat
 def _apply_if_finite(wrapper: StepWrapper, request: StepRequest) -> Optional[Operation]:
     finite = all_finite(request.tested)
     if not request.same_on_replicas:
-        finite = replicas.all_replicas_agree(finite)
+        finite = agreement.all_replicas_agree(finite)
     seen = list(request.tested) if is_watched(wrapper) else []
     if not tf.distribute.has_strategy() or not supports_merge_call():
         return _apply_in_this_replica(wrapper, request, finite, seen)
     in_all = functools.partial(_apply_in_all_replicas, wrapper, request)
-    return replicas.merge(in_all, finite, seen, request.gradients, request.arguments)
+    return agreement.merge(in_all, finite, seen, request.gradients, request.arguments)
 
 
 def _apply_in_this_replica(
@@ -143,7 +142,7 @@ def _apply_in_this_replica(
 ) -> Optional[Operation]:
     """Makes the step without a strategy, or in each replica for itself."""
     watched = Watch()
-    if replicas.replica_count() == 1 or replica_id() == 0:  # it reports the step of all
+    if agreement.replica_count() == 1 or replica_id() == 0:  # it reports the step of all
         watched = watch_step(_described(wrapper, request, tf.distribute.get_strategy(), seen))
 
     def apply() -> Optional[Operation]:
@@ -166,7 +165,7 @@ def _apply_in_all_replicas(
     watched = watch_step(_described(wrapper, request, strategy, seen))
 
     def apply() -> Optional[Operation]:
-        return replicas.call_in_replicas(
+        return agreement.call_in_replicas(
             strategy, wrapper._apply_in_replica, (gradients, arguments)
         )
 
@@ -188,12 +187,12 @@ def _apply_as_decided(
     with watched.around():
         updated, should_apply = wrapper._state.loss_scale.update(list(own))
     if tf.executing_eagerly() or not isinstance(should_apply, bool):
-        should_apply = replicas.all_workers_agree(should_apply)
+        should_apply = agreement.all_workers_agree(should_apply)
     if should_apply is not True:  # for which the original makes no conditional
         should_apply = tf.convert_to_tensor(should_apply)
 
     def apply() -> Optional[Operation]:
-        return replicas.call_in_replicas(
+        return agreement.call_in_replicas(
             strategy, wrapper._apply_in_replica, (gradients, arguments)
         )
 

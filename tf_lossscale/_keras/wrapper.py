@@ -12,7 +12,7 @@ from tf_lossscale._core.minimum import MINIMUM, minimum_of, takes_minimum_scale
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.shown_names import methods_shown_as
 from tf_lossscale._core.state import dynamic_update
-from tf_lossscale._core.steps import report_loss, report_unscaled
+from tf_lossscale._core.watching import report_loss, report_unscaled
 from tf_lossscale._keras.arguments import (
     MARK,
     check_inner,

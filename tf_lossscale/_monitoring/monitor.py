@@ -3,7 +3,7 @@
 import operator
 from typing import NamedTuple, Optional
 
-from tf_lossscale._core.steps import watch, watcher_of
+from tf_lossscale._core.watching import watch, watcher_of
 from tf_lossscale._monitoring.reporting import MonitorHook, Warner, advice_on, make_callback
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, smallest_scale
 from tf_lossscale._types import KerasCallback, Optimizer, Session, SessionHook

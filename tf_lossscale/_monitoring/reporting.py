@@ -8,7 +8,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Dict, Optional
 
-from tf_lossscale._core.steps import watcher_of
+from tf_lossscale._core.watching import watcher_of
 from tf_lossscale._monitoring.explanation import Explanation
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of, scales_losses
 from tf_lossscale._records import advice

@@ -8,8 +8,8 @@ from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.minimum import minimum_of
 from tf_lossscale._core.same_class import is_our, loss_scale_class
-from tf_lossscale._core.steps import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._core.unscaled import source_of
+from tf_lossscale._core.watching import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
 from tf_lossscale._types import (

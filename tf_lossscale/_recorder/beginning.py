@@ -6,8 +6,8 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Set
 
 import numpy as np
 
-from tf_lossscale._core.steps import Step
 from tf_lossscale._core.unscaled import operations_of
+from tf_lossscale._core.watching import Step
 from tf_lossscale._types import Gradient, Operation, Tensor, Variables
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.watching import first_copy

@@ -6,9 +6,9 @@ from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Option
 import numpy as np
 
 from tf_lossscale._core.finite import first_true
-from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.steps import Step
 from tf_lossscale._core.unscaled import ancestors, operations_of, source_of, thread_of_step
+from tf_lossscale._core.watching import Step
+from tf_lossscale._replicas.agreement import replica_count
 from tf_lossscale._types import Gradient, Graph, Loss, Operation, Optimizer, Tensor
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.callers import called_from_minimize_of_fit

@@ -24,14 +24,14 @@ from typing import (
 )
 
 from tf_lossscale._core.minimum import minimum_of
-from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.steps import Step
+from tf_lossscale._core.watching import Step
 from tf_lossscale._install.install import changes
 from tf_lossscale._recorder.beginning import computed_in, hash_of, read_eagerly, state_of_slots
 from tf_lossscale._recorder.measuring import Measured, Row, width
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
+from tf_lossscale._replicas.agreement import replica_count
 from tf_lossscale._types import Array, Class, Graph, Optimizer, Tensor, Variable
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph

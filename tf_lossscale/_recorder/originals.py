@@ -13,8 +13,7 @@ import types
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from tf_lossscale._core.replicas import merge, replica_count
-from tf_lossscale._core.steps import (
+from tf_lossscale._core.watching import (
     Step,
     Watch,
     WatchedStep,
@@ -25,6 +24,7 @@ from tf_lossscale._core.steps import (
 from tf_lossscale._recorder import recorder
 from tf_lossscale._recorder.measuring import Measured
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
+from tf_lossscale._replicas.agreement import merge, replica_count
 from tf_lossscale._types import (
     Gradient,
     Gradients,

@@ -11,17 +11,17 @@ from typing import List, MutableMapping, MutableSet, NoReturn, Optional, Tuple
 
 import numpy as np
 
-from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
-from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.shards import has_several_workers
-from tf_lossscale._core.steps import Step, WatchedStep, Watcher, built_unwatched, watch_all
+from tf_lossscale._core.watching import Step, WatchedStep, Watcher, built_unwatched, watch_all
 from tf_lossscale._recorder.disturbing import Disturber
 from tf_lossscale._recorder.measuring import Losses, Measured, measured, row_of
 from tf_lossscale._recorder.optimizers import STEPS, Steps, inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._records.destination import RecordingError
 from tf_lossscale._records.writing import RecordFile
+from tf_lossscale._replicas.agreement import replica_count
+from tf_lossscale._replicas.shards import has_several_workers
 from tf_lossscale._types import Graph, Loss, Operation, Optimizer, Session, Strategy, Tensor
+from tf_lossscale._v1.step_gradients import leaves_sum_to_tensorflow
 from tf_lossscale._versions import keras_optimizers
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph

@@ -10,8 +10,8 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence, Set, Tuple
 
-from tf_lossscale._core.steps import initialized
 from tf_lossscale._core.unscaled import ancestors
+from tf_lossscale._core.watching import initialized
 from tf_lossscale._recorder.measuring import Measured, Row, unpacked
 from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._types import Array, Graph, Operation, Session, Tensor

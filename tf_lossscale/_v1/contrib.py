@@ -4,17 +4,15 @@ import contextlib
 import functools
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set
 
-from tf_lossscale._core.gradient_sums import apply_in_replicas, gradients_of_step
 from tf_lossscale._core.refusals import refuse_updates
-from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.scaling import (
-    ScaledLossOptimizer,
     as_pairs,
     require_replica_context,
     scale_loss,
     unscale_gradients,
 )
+from tf_lossscale._replicas.agreement import merge
 from tf_lossscale._types import (
     Class,
     GradsAndVars,
@@ -29,6 +27,8 @@ from tf_lossscale._types import (
     Variable,
 )
 from tf_lossscale._v1.managers import LossScaleManager, WhenContribIsLoaded
+from tf_lossscale._v1.scaled_loss import ScaledLossOptimizer
+from tf_lossscale._v1.step_gradients import apply_in_replicas, gradients_of_step
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.graphs import outermost_graph

@@ -3,10 +3,9 @@
 from typing import Callable, Dict, List, Optional, Sequence
 
 from tf_lossscale._core import scaling
-from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.shards import (
+from tf_lossscale._replicas.collectives import collective_sums
+from tf_lossscale._replicas.shards import (
     Shards,
     current_shards,
     groups_of,
@@ -31,6 +30,8 @@ from tf_lossscale._types import (
     Variables,
     VarList,
 )
+from tf_lossscale._v1.scaled_loss import ScaledLossOptimizer
+from tf_lossscale._v1.step_gradients import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
@@ -230,7 +231,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           *args: passed on to the inner optimizer, as with the original.
           **kwargs: likewise.
         """
-        wraps = isinstance(self._opt, scaling.ScaledLossOptimizer)
+        wraps = isinstance(self._opt, ScaledLossOptimizer)
         if wraps and called_from_checkpoint("get_slot_names", self):
             return []  # the slots are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)

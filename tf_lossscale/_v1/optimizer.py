@@ -3,18 +3,16 @@
 import importlib
 from typing import Any, Dict, List, Optional
 
-from tf_lossscale._core.gradient_sums import apply_in_replicas, gradients_of_step, watch_fixed
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_fixed
 from tf_lossscale._core.refusals import refuse_updates
-from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
 from tf_lossscale._core.scaling import (
-    ScaledLossOptimizer,
     as_pairs,
     multiply_gradients,
     require_replica_context,
     scale_loss,
 )
+from tf_lossscale._replicas.agreement import all_workers_agree, merge
 from tf_lossscale._types import (
     Class,
     Gradient,
@@ -30,6 +28,8 @@ from tf_lossscale._types import (
     V1Optimizer,
     Variable,
 )
+from tf_lossscale._v1.scaled_loss import ScaledLossOptimizer
+from tf_lossscale._v1.step_gradients import apply_in_replicas, gradients_of_step, watch_fixed
 from tf_lossscale._versions import graphs
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import is_keras_object

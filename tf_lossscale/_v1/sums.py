@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, List, Optional, Sequence
 
-from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.shards import Call, Shards, current_shards, this_call
+from tf_lossscale._replicas.collectives import collective_sums
+from tf_lossscale._replicas.shards import Call, Shards, current_shards, this_call
 from tf_lossscale._types import DType, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 

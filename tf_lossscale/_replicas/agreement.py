@@ -8,8 +8,8 @@ term does). In a replica context, `all_replicas_agree` combines the flags of all
 
 from typing import Any, Iterable, List, Sequence
 
-from tf_lossscale._core.collectives import sum_over_workers
-from tf_lossscale._core.shards import has_several_workers, workers_are_checked
+from tf_lossscale._replicas.collectives import sum_over_workers
+from tf_lossscale._replicas.shards import has_several_workers, workers_are_checked
 from tf_lossscale._types import Gradients, Method, Operation, PerReplica, Strategy, Tensor, Variable
 from tf_lossscale._versions.base import do_not_convert, has, tf, tf1
 from tf_lossscale._versions.releases import Since

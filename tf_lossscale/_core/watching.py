@@ -10,8 +10,8 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from tf_lossscale._core.conditional import gate
-from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.unscaled import UnscaledGradients
+from tf_lossscale._replicas.agreement import merge
 from tf_lossscale._types import (
     Gradient,
     Gradients,

@@ -32,9 +32,8 @@ class Shards(NamedTuple):
     """The shards that share the current step."""
 
     number: int
-    groups: Sequence[
-        Sequence[int]
-    ]  # lists of the shards summed together; on a TPU unchecked, as the user gave them
+    # Lists of the shards summed together; on a TPU unchecked, as the user gave them.
+    groups: Sequence[Sequence[int]]
     tpu: bool = False  # whether the TPU's own operation sums them
     strategy: Any = None  # the `Strategy` whose replicas are the shards; None without one
     replica: int = 0  # the index of this one; 0 on a TPU, where one graph is built for all shards
@@ -153,8 +152,8 @@ def this_call(what: str) -> Call:
     return Call(what, f"{name}, in {line.function}", line.number)
 
 
-class Step(NamedTuple):
-    """What all workers must have in common."""
+class StepIdentity(NamedTuple):
+    """By what workers see that they are at the same step: it must be equal on all of them."""
 
     row: (
         Tensor  # float32 of shape `[3]`: the line, numbers for the rest of the call, and the shapes
@@ -170,14 +169,16 @@ _SHOWN = 8
 
 
 @do_not_convert
-def step_of(call: Call, groups: Sequence[Sequence[int]], values: Sequence[Tensor]) -> Step:
+def step_of(call: Call, groups: Sequence[Sequence[int]], values: Sequence[Tensor]) -> StepIdentity:
     dtypes = [value.dtype.base_dtype.name for value in values]
     number = zlib.crc32(f"{call.what} {call.place} {groups} {dtypes}".encode()) % EXACT
     numbers = [call.line, number, number_of_shapes(values) % EXACT]
     row = tf.stack([tf.cast(number, tf.float32) for number in numbers])
     shown = [f"{dtype}{value.shape}" for dtype, value in zip(dtypes, values)][:_SHOWN]
     more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
-    return Step(row, tf.constant(f"{call.what} at {call.site}, with {', '.join(shown)}{more}"))
+    return StepIdentity(
+        row, tf.constant(f"{call.what} at {call.site}, with {', '.join(shown)}{more}")
+    )
 
 
 def number_of_shapes(values: Sequence[Tensor]) -> Union[int, Tensor]:

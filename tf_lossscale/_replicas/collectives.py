@@ -20,13 +20,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from tf_lossscale._core.shards import (
+from tf_lossscale._replicas.shards import (
     CHECK_KEY,
     EXACT,
     MODULUS,
     Call,
     Shards,
-    Step,
+    StepIdentity,
     group_key,
     has_several_workers,
     next_keys,
@@ -102,7 +102,7 @@ def _sessions_could_prune() -> bool:
 
 
 def _together(
-    values: Sequence[Tensor], shards: Shards, step: Optional[Step], call: Call
+    values: Sequence[Tensor], shards: Shards, step: Optional[StepIdentity], call: Call
 ) -> List[Tensor]:
     """Sums `values` for all replicas of this process at once, in a cross-replica context."""
 
@@ -144,7 +144,7 @@ def _function(shards: Shards, call: Call) -> Function:
         totals = []
         for replica, (own, step) in enumerate(zip(values, steps), first):
             of_replica = shards._replace(replica=replica)
-            totals.append(_reduce_all(own, of_replica, Step(*step) if step else None, call))
+            totals.append(_reduce_all(own, of_replica, StepIdentity(*step) if step else None, call))
         return _after_all(totals)
 
     if not tf.executing_eagerly():
@@ -156,7 +156,7 @@ def _function(shards: Shards, call: Call) -> Function:
 
 
 def _reduce_all(
-    values: List[Tensor], shards: Shards, step: Optional[Step], call: Call
+    values: List[Tensor], shards: Shards, step: Optional[StepIdentity], call: Call
 ) -> List[Tensor]:
     """Builds the check of one replica, if there is a `step` or no value, and then its sums."""
     if step is None and values:
@@ -242,7 +242,7 @@ _ADVICE = (
 
 
 def check_between_workers(
-    step: Step, values: Sequence[Tensor], shards: Shards, key: int
+    step: StepIdentity, values: Sequence[Tensor], shards: Shards, key: int
 ) -> Operation:
     """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
     traced = 0  # a number for the shapes, if the key of a sum has to be known while tracing
