@@ -101,6 +101,10 @@ class _Copy:
         self._made.append(plans.Tensor(key, dtype, None, 0))
 
     def planned(self, tensors: Mapping[str, Entry], notices: Sequence[str]) -> Plan:
+        """Returns what to write: the tensors that the copy still refers to, and its object graph.
+
+        Tensors to which no object of the copy refers are dropped.
+        """
         plans.remove_unreachable(self._graph)
         wanted = {
             attribute.checkpoint_key for node in self._graph.nodes for attribute in node.attributes
@@ -330,6 +334,7 @@ def _notices(
     order: Sequence[int],
     values: Mapping[str, float],
 ) -> Iterator[str]:
+    """Yields what the copy cannot say: numbers that Keras 3 does not store, the order of slots."""
     numbers = [f"{name}={value}" for name, value in values.items() if name != "decay"]
     if numbers:
         yield (f"Keras 3 does not store {', '.join(numbers)} of {path}; pass them to the optimizer")
