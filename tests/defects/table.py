@@ -196,6 +196,51 @@ SHIM = r"""
     # codemods/project/test_pins.py
     - "keras": (3, 0, 0)
     + "keras": (3, 1, 0)
+
+    # shim/install/test_untouched.py::test_nothing_is_changed_outside_the_scopes
+    - setattr(self.cls, self.name, self._original)
+    + pass
+    - # What somebody has replaced since is left alone.
+    -         self._replacements.undo()
+    + pass
+    - def undo(self) -> None:
+    -         self._replacements.undo()
+    + def undo(self) -> None:
+    +         pass
+    - finally:
+    -         replacements.undo()
+    + finally:
+    +         pass
+    - undo_read()
+    + pass
+    - self._undo()
+    -         self._eager.close()
+    + self._undo()
+
+    # shim/install/test_untouched.py::test_two_replacements_of_one_method_end_in_any_order
+    - later.earlier = entry.earlier
+    + pass
+    - setattr(owner, entry.name, entry.earlier)
+    + pass
+
+    # shim/install/test_untouched.py::test_an_inherited_method_is_inherited_again
+    - delattr(owner, entry.name)
+    + pass
+
+    # shim/recording/test_record_sessions.py::test_a_recording_keeps_no_graph_alive
+    - self._rings_of_graphs = weakref.WeakKeyDictionary()
+    + self._rings_of_graphs = {}
+    - return [rings[i] for i in known[key]]
+    + known[key, "rings"] = [rings[i] for i in known[key]]
+    +         return known[key, "rings"]
+
+    # shim/keras/test_read_as_tensor.py
+    - makes_variable = "initial_value" in frame.f_code.co_varnames
+    + makes_variable = False
+
+    # shim/test_outer_optimizers.py::test_updates_of_an_optimizer_outside_are_refused
+    - setattr(cls, method, _refusing(method, error, prefix))
+    + pass
     """
 
 CODEMODS = r"""
@@ -302,6 +347,14 @@ CODEMODS = r"""
     # codemods/cli/test_untrusted_settings.py
     - if key == "report" and any(
     + if False and any(
+
+    # codemods/engine/test_notebook.py::test_arrays_and_strings_say_where_they_stand
+    - array.start, array.end = at[1] - 1, end
+    + array.start, array.end = at[1], end
+
+    # codemods/engine/test_transform.py::test_libcst_is_as_before
+    - cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
+    + pass
     """
 
 DEFECTS: List[Defect] = [*defects("tf_lossscale", SHIM), *defects("codemods", CODEMODS)]

@@ -1,5 +1,6 @@
 """The guarantees of the engine: unchanged bytes, errors as results, marks, suppressions."""
 
+import libcst as cst
 import pytest
 from tf_lossscale_codemods.engine import prefilter
 from tf_lossscale_codemods.engine.prefilter import is_in_code, may_concern
@@ -178,3 +179,11 @@ if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
 """
     (finding,) = transform(source, Options()).findings
     assert finding.code == "LS906"
+
+
+def test_libcst_is_as_before():
+    """The check of new nodes is disabled within a parse only, also if that fails."""
+    before = cst.CSTNode.__post_init__
+    for source in (b"import tensorflow as tf\ntf.train.experimental.FixedLossScale(8)\n", b"x ="):
+        transform(source, Options())
+        assert cst.CSTNode.__post_init__ is before
