@@ -296,6 +296,14 @@ def test_the_json_report_that_is_shown_has_the_keys_of_a_real_one(tmp_path, monk
     assert keys({"summary": {"files": 1}}) != keys(real)
 
 
+def test_the_guide_of_keras_says_why_its_loop_stays_on_the_shim(tmp_path, monkeypatch, capsys):
+    """The section "Optional: remove the shim"."""
+    shutil.copytree(ROOT / "examples" / "guide-keras", tmp_path / "example")
+    monkeypatch.chdir(tmp_path / "example")
+    codemods.main(["migrate", "--jobs", "1", "--keras", "3", "--unsafe", "--check"])
+    assert "LS402 safe (unchanged)" in capsys.readouterr().out
+
+
 def test_the_hook_that_is_shown_runs_a_command_of_this_version():
     (code,) = language_blocks("docs/ci.md", "yaml")
     assert re.findall(r"tf-lossscale==([\d.]+)", code) == [tf_lossscale.__version__]

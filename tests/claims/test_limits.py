@@ -1,6 +1,7 @@
 """The limits that the documentation gives are those of the code."""
 
 import importlib
+import re
 
 import pytest
 from documents import ROOT
@@ -25,3 +26,30 @@ def test_limit_of_a_page_is_that_of_the_code(page, sentence, limit):
         limit = int(limit / unit) if unit else int(limit).bit_length() - 1
     text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
     assert any(sentence.format(number) in text for number in (limit, WORDS.get(limit)) if number)
+
+
+def test_compare_has_the_sums_of_the_tables_of_recorded_runs():
+    tables = (ROOT / "tests/shim/recording/README.md").read_text(encoding="utf-8")
+    first = [
+        [int(number) for number in match.groups()]
+        for match in re.finditer(r"^\| .+? \| (\d+) / (\d+) / (\d+) \|", tables, re.MULTILINE)
+    ]
+    (correct, *mistakes), later = (
+        first,
+        re.findall(
+            r"^\| (\d+) (correct pairs|runs with a mistake)[^|]* (?:five disturbed runs|two|now) "
+            r"\| (\d+) \| \d+ \| \d+ \|",
+            tables,
+            re.MULTILINE,
+        ),
+    )
+    assert len(later) == 4
+    pairs = sum(correct) + sum(int(n) for n, kind, _ in later if kind == "correct pairs")
+    wrong = sum(map(sum, mistakes)) + sum(int(n) for n, kind, _ in later if kind != "correct pairs")
+    found = sum(row[0] for row in mistakes) + sum(
+        int(different) for _, kind, different in later if kind != "correct pairs"
+    )
+    page = " ".join((ROOT / "docs/compare.md").read_text(encoding="utf-8").split())
+    assert f"Of {pairs} correct pairs, one is" in page
+    assert f"Of {wrong} runs with a mistake, {found} are" in page
+    assert correct[0] + sum(int(d) for _, kind, d in later if kind == "correct pairs") == 1
