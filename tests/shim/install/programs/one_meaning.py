@@ -4,7 +4,8 @@ Prints as JSON what each ends with. Nothing here knows of the shim. The weight o
 at 1.0. Losses are so small that gradients of float16 are 0 unless they are scaled, and a batch is
 one example, so that no sum is rounded: the numbers are the same on every version.
 
-`one_meaning.py experimental|final`: programs for TensorFlow 2.2 to 2.8, or for 2.4 to 2.15.
+`one_meaning.py experimental|final [POLICY...]`: programs for TensorFlow 2.2 to 2.8, or for 2.4 to
+2.15; of the experimental policies all, or those that are named.
 """
 
 import json
@@ -231,11 +232,11 @@ def experimental_policies():
     }
 
 
-def under_experimental_policies():
+def under_experimental_policies(names):
     experimental = tf.keras.mixed_precision.experimental
-    found = {}
-    for name, make in experimental_policies().items():
-        policy = make()
+    policies, found = experimental_policies(), {}
+    for name in names or policies:
+        policy = policies[name]()
         experimental.set_policy(policy)
         model = network(own_train_step_of(experimental.LossScaleOptimizer))
         model.compile(sgd())
@@ -267,7 +268,8 @@ def under_experimental_policies():
 
 def main():
     tf.get_logger().setLevel("ERROR")
-    ends = under_final_policies() if sys.argv[1] == "final" else under_experimental_policies()
+    programs, *names = sys.argv[1:]
+    ends = under_final_policies() if programs == "final" else under_experimental_policies(names)
     print(json.dumps(ends))
 
 
