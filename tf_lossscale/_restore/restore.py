@@ -334,6 +334,7 @@ def _compiled_optimizer(model: Model) -> Optional[Optimizer]:
 
 
 def _only(stored: Stored, fitting: List[OptimizerState]) -> OptimizerState:
+    """Returns the one optimizer that fits; raises RestoreError if there is none, or several."""
     if not fitting and any(node.slots for node in stored.nodes):
         raise RestoreError(
             f"{stored.path}: nothing was restored: the file has slots of an optimizer and no "
