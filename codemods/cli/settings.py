@@ -147,8 +147,10 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
 
 def _error(path: str, line: int, what: str, hint: str = _IGNORE_IT) -> SettingsError:
     """An error at a line; line 0 means the whole file, for which there is a hint."""
-    more = "" if line else hint
-    return SettingsError(f"{quoted(relative(path))}:{line}: {visible(what)}{more}")
+    place = quoted(relative(path))
+    if line:
+        return SettingsError(f"{place}:{line}: {visible(what)}")
+    return SettingsError(f"{place}: {visible(what)}{hint}")
 
 
 def _refuse_other_owner(path: str) -> None:

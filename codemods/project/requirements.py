@@ -12,6 +12,9 @@ __all__ = ["Requirements", "is_requirements_file"]
 _IMAGE = re.compile(r"(?:Docker|Container)file(?:\..*)?|.*\.[Dd]ockerfile")
 _NAME = re.compile(rb"^[^#\n]*\btf[-_.]lossscale\b", re.IGNORECASE | re.MULTILINE)
 _SETTINGS = re.compile(rb"^[ \t]*\[[ \t]*tool[ \t]*\.[^\n]*$", re.MULTILINE)
+_PROJECT = "pyproject.toml"
+_INSTALLING = (b"[project]", b"dependencies", b"requires")
+"""One of them is in a pyproject.toml that says what is installed; others only have settings."""
 _LOCKS = (".lock", "pylock.toml", "conda-lock.yml")
 
 
@@ -35,6 +38,8 @@ class Requirements:
 
     def add(self, path: str, data: bytes) -> None:
         """Adds a file, which need not be one of them."""
+        if os.path.basename(path) == _PROJECT and not any(word in data for word in _INSTALLING):
+            return
         if is_requirements_file(path):
             self.files.append(path)
             self.have_shim |= _NAME.search(_SETTINGS.sub(b"", data)) is not None

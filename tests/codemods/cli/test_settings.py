@@ -66,10 +66,10 @@ def test_a_file_can_be_named(legacy):
     ran = legacy.run("migrate", "--settings", "ci/settings.toml")
     assert (ran.status, ran.err) == (1, "")
     assert b"tfls" in ran.out
-    legacy.fails("--settings", "none.toml", says="none.toml:0: No such file or directory\n")
+    legacy.fails("--settings", "none.toml", says="none.toml: No such file or directory\n")
     legacy.path("empty.toml").write_text("# tf-lossscale\n")
     for name in ("a.py", "empty.toml"):
-        says = f"{name}:0: has no settings in a table [tool.tf-lossscale]\n"
+        says = f"{name}: has no settings in a table [tool.tf-lossscale]\n"
         legacy.fails("--settings", name, says=says)
     says = "--settings cannot be combined with --no-settings"
     legacy.fails("--settings", "ci/settings.toml", "--no-settings", says=says)

@@ -197,7 +197,7 @@ def test_settings_of_another_user_are_refused(legacy, monkeypatch, link):
     foreign("pyproject.toml", monkeypatch)
     ran = legacy.run("migrate")
     assert ran.status == 2
-    assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: belongs to another user (id ")
+    assert ran.err.startswith("tf-lossscale: error: pyproject.toml: belongs to another user (id ")
     assert ran.out == b""
     assert legacy.run("migrate", "--no-settings").status == 1
 
@@ -247,7 +247,7 @@ def test_what_is_no_ordinary_file_ends_with_an_error(legacy, target):
         os.symlink(target, "pyproject.toml")
     ran = legacy.run("migrate", "--write")
     assert ran.status == 2
-    assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: ")
+    assert ran.err.startswith("tf-lossscale: error: pyproject.toml: ")
     assert legacy.path("a.py").read_bytes() == LEGACY
 
 
