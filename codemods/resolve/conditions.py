@@ -8,6 +8,7 @@ known here: the answer has these names, and the parent process connects the file
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Optional
@@ -168,10 +169,10 @@ def _closed(program: Program, keys: set[_Key]) -> tuple[bool, set[str]]:
 
 
 def _direct(program: Program, node: cst.CSTNode) -> _Direct:
-    """What an expression reads."""
+    """What an expression reads, but for what is certain on the newest TensorFlow."""
     names: set[str] = set()
     keys: set[_Key] = set()
-    for part in walk(node):
+    for part in itertools.chain.from_iterable(map(walk, _open_operands(program, node))):
         if isinstance(part, cst.Call) and _asks(program, part):
             return _CERTAIN
         if isinstance(part, cst.SimpleString) and string_of(part) in _CLASS_NAMES:
@@ -183,6 +184,33 @@ def _direct(program: Program, node: cst.CSTNode) -> _Direct:
             names |= direct.names
             keys |= direct.keys
     return _Direct(False, frozenset(names), frozenset(keys))
+
+
+def _open_operands(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The operands of `and` and `or` that can still decide on the newest TensorFlow.
+
+    `amp and not tf.__version__.startswith("2.0.")` depends on `amp` alone there. A comparison of
+    text stays: it is reported.
+    """
+    if not isinstance(node, cst.BooleanOperation):
+        return [node]
+    is_and = isinstance(node.operator, cst.And)
+    operands: list[cst.CSTNode] = []
+    rest: cst.BaseExpression = node
+    while isinstance(rest, cst.BooleanOperation) and isinstance(rest.operator, cst.And) is is_and:
+        operands.append(rest.right)
+        rest = rest.left
+    operands.append(rest)
+    found = [operand for operand in operands if not _is_neutral(program, operand, is_and=is_and)]
+    return found or [node]
+
+
+def _is_neutral(program: Program, operand: cst.CSTNode, is_and: bool) -> bool:
+    """Whether an operand of `and` is certainly true on the newest TensorFlow, of `or` false."""
+    if not isinstance(operand, cst.BaseExpression) or tests_of_text(program, operand):
+        return False
+    value = value_on_newest(program, operand, {})
+    return value is not None and bool(value[0]) is is_and
 
 
 _CERTAIN = _Direct(True, frozenset(), frozenset())

@@ -112,6 +112,9 @@ NEW = [
     "version.parse(tf.__version__).minor >= 4",
     "tuple(int(n) for n in tf.__version__.split('.')[:2]) >= (2, 4)",
     "gpu or tf.__version__[0] == '2'",
+    "gpu and tf.__version__.startswith('2.')",
+    "gpu and (fp16 or MAJOR > 1) and not tf.__version__.startswith('2.0.')",
+    "gpu or tf.__version__.startswith('1.')",
 ]
 """The newest TensorFlow takes these branches."""
 
