@@ -45,6 +45,7 @@ class Trait(enum.Enum):
     MAKER = "what makes a Keras loss-scale optimizer, or sets the policy under which `compile` does"
     COMPILE = "a call of `compile`, which wraps an optimizer under a mixed policy"
     LOAD = "a call of `load_model`, which may make an optimizer"
+    RESTORE = "what restores checkpoints or weights"
     POLICY = "what sets a policy, or reads one"
     EXPERIMENTAL_POLICY = "what sets or makes a policy with a loss scale"
     MIXED = "the name of a mixed policy"

@@ -251,6 +251,8 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
         asks |= {Trait.MAKER, Trait.EXPERIMENTAL_POLICY}
     if options.unsafe:
         asks |= _ASKED_WITH_UNSAFE
+    if options.for_keras_3 and any(found.legacy.is_keras_optimizer for found in program.references):
+        asks.add(Trait.RESTORE)
     if names_final_class(program):
         asks |= {Trait.KERAS_2_METHODS, Trait.KERAS_3_METHODS}
     return frozenset(asks)

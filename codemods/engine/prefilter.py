@@ -110,6 +110,10 @@ def may_concern_in(file: BinaryIO) -> bool:
 _HINTS = (
     (Trait.COMPILE, (b".compile",)),
     (Trait.LOAD, (b"load_model",)),
+    (
+        Trait.RESTORE,
+        (b".load_weights", b".restore_or_initialize", b"ckpt.restore", b"train.Checkpoint"),
+    ),
     (Trait.LOOP, (b"apply_gradients", b".minimize", SCALING[0].encode())),
     (Trait.MAKER, (CLASS.encode(), b"graph_rewrite", b"from_loss_scale")),
 )

@@ -273,10 +273,21 @@ def _traits(nodes: _Nodes) -> Iterator[Trait]:
         yield Trait.LOAD
     if any(is_compiling):
         yield Trait.COMPILE
+    makes_checkpoints = any(node.attr == "Checkpoint" for node in attributes)
+    if any(_restores(node, makes_checkpoints) for node in attributes):
+        yield Trait.RESTORE
     if _applies_by_model(nodes, attributes):
         yield Trait.LOOP
     if any(map(_compares_type, nodes.of(ast.Compare))):
         yield Trait.TYPE_TEST
+
+
+def _restores(node: ast.Attribute, makes_checkpoints: bool) -> bool:
+    """Whether a method restores weights, or a checkpoint that the file makes or has by its name."""
+    if node.attr in ("load_weights", "restore_or_initialize"):
+        return True
+    first, others = _chain(node.value)
+    return node.attr == "restore" and (makes_checkpoints or [first, *others][-1].endswith("ckpt"))
 
 
 def _compares_type(node: ast.Compare) -> bool:

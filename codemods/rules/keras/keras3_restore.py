@@ -6,7 +6,10 @@ Keras 3 (TensorFlow 2.16) stores the variables of models and optimizers under ot
 of both, with the slots, the iterations and the loss scale.
 
 A note is for information only: if no run of Keras 2 is to be continued, nothing needs to change.
-It stands in the run that replaces the optimizer's class in the same file, and in none after it.
+It stands in the run that replaces the class of the optimizer, or the policy under which `compile`
+wraps one, in the same file, and in none after it. If a file that imports this one restores, the
+note stands at the class. A module that is only imported, and restores what it gets, has no note:
+there, the shim's optimizer raises an error at the next step, if the model was not restored.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
+from ...facts import Trait
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.legacy_symbols import root_of
 from ...resolve.places import Reference
-from ...resolve.values import class_around, class_named, sources_of
+from ...resolve.tree import walk
+from ...resolve.values import bindings_of, class_around, class_named, sources_of
 from ...resolve.vocabulary import LOOK_ALIKES
 from ...rewrite.proposal import is_renamed
 from ..rule import Decision, Options, Program, Proposal, Rule
@@ -28,10 +33,11 @@ __all__ = ["RULE"]
 
 _CODE = "LS409"
 _CHECKPOINT, _MANAGER, _SAVER = "Checkpoint", "CheckpointManager", "Saver"
+_INITIALIZE = "restore_or_initialize"
 _METHODS = {
     "restore": (_CHECKPOINT, _SAVER),
     "read": (_CHECKPOINT,),
-    "restore_or_initialize": (_MANAGER,),
+    _INITIALIZE: (_MANAGER,),
 }
 """The methods that restore, each with the classes of `tf.train` that have it."""
 _REWRITE = "enable_mixed_precision_graph_rewrite"
@@ -51,34 +57,60 @@ _OF_MODEL = (
     "run of Keras 2, build the model, and write tfls.checkpoints.restore({}, model, optimizer)"
 )
 _OF_SAVER = (
-    "Keras 3 names variables in another way than Keras 2, and tf.train.Saver finds them by their "
-    "names: to continue a run of Keras 2, assign tf.train.load_checkpoint({}).get_tensor(name)"
+    "Keras 3 names variables in another way than Keras 2, and {} finds them by their names: to "
+    "continue a run of Keras 2, assign tf.train.load_checkpoint({}).get_tensor(name)"
 )
+_OF_BACKUP = (
+    "Keras 3 does not read backups of Keras 2, and begins again: finish a run of Keras 2 before "
+    "the upgrade, or save a tf.train.Checkpoint of it there, and write "
+    "tfls.checkpoints.restore(path, checkpoint)"
+)
+_ELSEWHERE = (
+    "another file of this program restores checkpoints or weights: to continue a run of Keras 2, "
+    "write tfls.checkpoints.restore(path, checkpoint) there"
+)
+_NAMES_OF_CHECKPOINTS = ("checkpoint", "ckpt", "chkpt")
+"""What the names of objects contain that are checkpoints for certain: parameters, and others that
+are made elsewhere, as in tensorflow/models (`ckpt.restore`)."""
 
 
 class _Made(NamedTuple):
-    """The call that makes an object of `tf.train`, and the name of its class."""
+    """The call that makes an object of `tf.train`, or None, and the name of its class."""
 
-    call: cst.Call
+    call: Optional[cst.Call]
     name: str
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Notes each place that restores, in a file with an optimizer whose class is replaced."""
-    if not options.for_keras_3 or not _replaces_optimizer(program, options, decision):
+    if not options.for_keras_3:
+        return
+    replaced = _replaced(program, options, decision)
+    if not replaced:
         return
     yield from _of_tf_train(program)
+    yield from _of_functions(program)
     yield from _of_weights(program)
     yield from _of_models(program)
+    if Trait.RESTORE in decision.others:
+        yield Proposal.note(replaced[0].node, _CODE, replaced[0].legacy.name, _ELSEWHERE)
 
 
-def _replaces_optimizer(program: Program, options: Options, decision: Decision) -> bool:
-    """Whether this run puts another class in the place of a Keras loss-scale optimizer."""
-    return any(
-        _is_replaced(reference, options, decision)
+def _replaced(program: Program, options: Options, decision: Decision) -> list[Reference]:
+    """The places at which this run replaces what makes Keras loss-scale optimizers."""
+    return [
+        reference
         for reference in program.references
-        if reference.legacy.is_keras_optimizer or _rewrites_keras(program, reference)
-    )
+        if reference.legacy.is_keras_optimizer
+        or _rewrites_keras(program, reference)
+        or _wraps_compiled(program, reference)
+        if _is_replaced(reference, options, decision)
+    ]
+
+
+def _wraps_compiled(program: Program, reference: Reference) -> bool:
+    """Whether a place sets a policy, under which `compile` of the file wraps an optimizer."""
+    return reference.legacy.is_experimental_policy and bool(program.attributes("compile"))
 
 
 def _is_replaced(reference: Reference, options: Options, decision: Decision) -> bool:
@@ -101,18 +133,18 @@ def _of_tf_train(program: Program) -> Iterator[Proposal]:
     """The methods of `tf.train.Checkpoint`, `CheckpointManager` and `Saver`."""
     for method, classes in _METHODS.items():
         for attribute in program.attributes(method):
-            call = program.call_of(attribute)
-            made = _made(program, attribute.value, classes)
-            if call is not None and made is not None:
+            made = _made(program, attribute.value, classes) or _unseen(program, attribute)
+            if made is not None:
                 symbol = f"tf.train.{made.name}.{method}"
-                message = _message(program, attribute, call, made)
+                message = _message(program, attribute, made)
                 yield Proposal.note(attribute, _CODE, symbol, message)
 
 
-def _message(program: Program, attribute: cst.Attribute, call: cst.Call, made: _Made) -> str:
-    """What to write in the place of a call of a method of what `made` makes."""
+def _message(program: Program, attribute: cst.Attribute, made: _Made) -> str:
+    """What to write in the place of a method of what `made` makes; it may be called later."""
+    call = program.call_of(attribute)
     if made.name == _SAVER:
-        return _OF_SAVER.format(_path(program, call, 1))
+        return _OF_SAVER.format("tf.train.Saver", _path(program, call, 1))
     if made.name == _MANAGER:
         manager = _short(program, attribute.value, "manager")
         return _OF_CHECKPOINT.format(f"{manager}.latest_checkpoint", f"{manager}.checkpoint")
@@ -122,22 +154,79 @@ def _message(program: Program, attribute: cst.Attribute, call: cst.Call, made: _
 
 def _made(program: Program, node: cst.BaseExpression, classes: Collection[str]) -> Optional[_Made]:
     """The call of one of the classes of `tf.train` that makes an object; None if none does."""
-    for source in sources_of(program, node):
+    for source in _followed(program, node):
         if not isinstance(source, cst.Call):
             continue
-        paths = program.paths_of(source.func)
-        names = {path.rpartition(".")[2] for path in paths if root_of(path) is not None}
+        names = set(_classes_of_tf(program, source.func))
         if len(names) == 1 and names.issubset(classes):
             return _Made(source, names.pop())
     return None
+
+
+def _followed(program: Program, node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+    """The sources of a value, and those of what a function of the file returns."""
+    for source in sources_of(program, node):
+        yield source
+        called = source.func if isinstance(source, cst.Call) else None
+        bindings = bindings_of(program, called) if isinstance(called, cst.Name) else []
+        for function in (binding.node for binding in bindings):
+            if isinstance(function, cst.FunctionDef):
+                for part in walk(function.body):
+                    if isinstance(part, cst.Return) and part.value is not None:
+                        yield from sources_of(program, part.value)
+
+
+def _classes_of_tf(program: Program, function: cst.BaseExpression) -> Iterator[str]:
+    """The classes of TensorFlow that a call makes an object of, or from which its own inherits."""
+    own = class_named(program, function)
+    for node in [function] if own is None else [base.value for base in own.bases]:
+        for path in program.paths_of(node):
+            if root_of(path) is not None:
+                yield path.rpartition(".")[2]
+
+
+def _unseen(program: Program, attribute: cst.Attribute) -> Optional[_Made]:
+    """What an object that is not seen to be made is for certain, by its method or its name."""
+    if program.paths_of(attribute.value) or not _may_be_of_tf(program, attribute.value):
+        return None
+    if attribute.attr.value == _INITIALIZE:
+        return _Made(None, _MANAGER)
+    name = program.code(attribute.value).lower()
+    is_checkpoint = any(word in name for word in _NAMES_OF_CHECKPOINTS)
+    is_restoring = attribute.attr.value == "restore" and "manager" not in name
+    return _Made(None, _CHECKPOINT) if is_checkpoint and is_restoring else None
+
+
+def _may_be_of_tf(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether no source of a value is an object of another library, or of a class of the file."""
+    calls = [source for source in sources_of(program, node) if isinstance(source, cst.Call)]
+    return not any(
+        program.paths_of(call.func) or class_named(program, call.func) is not None for call in calls
+    )
+
+
+def _of_functions(program: Program) -> Iterator[Proposal]:
+    """The functions and classes of TensorFlow that restore by themselves."""
+    for name in ("init_from_checkpoint", "BackupAndRestore"):
+        imported = [found for found in program.imports() if found.path.endswith("." + name)]
+        loads = [load for found in imported for load in program.loads_of(found.scope, found.name)]
+        for node in [*program.attributes(name), *loads]:
+            call, paths = program.call_of(node), program.paths_of(node)
+            if call is None or not paths or any(root_of(path) is None for path in paths):
+                continue
+            saver = _OF_SAVER.format("init_from_checkpoint", _path(program, call, 0))
+            message = _OF_BACKUP if name == "BackupAndRestore" else saver
+            yield Proposal.note(node, _CODE, name, message)
 
 
 def _keyword(argument: cst.Arg) -> str:
     return "" if argument.keyword is None else argument.keyword.value
 
 
-def _path(program: Program, call: cst.Call, index: int) -> str:
+def _path(program: Program, call: Optional[cst.Call], index: int) -> str:
     """The argument of a call that is a path, as messages show it."""
+    if call is None:
+        return "path"
     positional = [argument.value for argument in call.args if not _keyword(argument)]
     named = [argument.value for argument in call.args if _keyword(argument).endswith("path")]
     found = [*named, *positional[index : index + 1]]
@@ -245,6 +334,17 @@ RULE = Rule(
           checkpoint = tf.train.Checkpoint(net=net, opt=opt)
           manager = tf.train.CheckpointManager(checkpoint, "run", max_to_keep=3)
           checkpoint.restore(manager.latest_checkpoint).expect_partial()
+
+        # parameters with the name of a checkpoint, and not others
+        > safe, --keras 3: tfls.checkpoints.restore(path, ckpt)
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          def resume(ckpt, canvas, path):
+              ckpt.restore(path)
+              canvas.restore(path)
 
         # weights, to the shim
         > safe, --to shim, --keras 3: tfls.checkpoints.restore("weights", net)
