@@ -1,5 +1,6 @@
 """Rows of the pages that answer questions, whose programs the pages do not show."""
 
+import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
@@ -111,3 +112,18 @@ def test_keras_3_counts_accumulated_gradients_that_are_finite():
     for gradient in (1.0, float("inf"), 0.5):
         optimizer.apply_gradients([(tf.constant(gradient), weight)])
     assert (float(weight), float(optimizer.loss_scale)) == (0.25, 2.0)
+
+
+def test_what_float16_rounds_to_0():
+    """`docs/is-it-scaled.md`, and the largest number of `docs/troubleshooting.md`."""
+    assert np.float16(2.9e-8) == 0 < np.float16(3.0e-8)
+    assert np.finfo(np.float16).max == 65_504
+
+
+def test_what_is_left_after_the_guide_of_tensorflow_1():
+    """`docs/guide-tf1.md`, "What else may be left"."""
+    with tf.Graph().as_default() as graph:
+        with pytest.raises(Exception, match="`dense` is not available with Keras 3"):
+            tf1.layers.dense(tf.zeros([1, 3]), 2)
+        tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 10)
+        assert graph.get_tensor_by_name("loss_scale:0").dtype == tf.resource
