@@ -7,7 +7,7 @@ import shutil
 import pytest
 import recorded_files
 
-CASES = {"small": 8, "long": 100}  # of each, one or two processes
+CASES = {"small": 5, "long": 100}  # of each, one or two processes
 # One of each layout.
 CHECKPOINTS = {
     "contrib": ("1.15.5/contrib.LossScaleOptimizer/exponential_sgd_refvars", "v1"),

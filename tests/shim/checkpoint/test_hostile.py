@@ -12,7 +12,7 @@ import tables
 import tensorflow as tf
 
 tf1 = tf.compat.v1
-CASES = {"small": 20, "long": 200}  # of each, two or three processes
+CASES = {"small": 12, "long": 200}  # of each, two or three processes
 SOURCE = recorded_files.file_of("2.2.3/keras_experimental.LossScaleOptimizer/dynamic_adam")
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 DATA = ".data-00000-of-00001"
