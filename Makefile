@@ -25,6 +25,9 @@ TF_KERAS ?= tf-keras==2.21.*
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export TF_CPP_MIN_LOG_LEVEL = 3
 export NO_MKDOCS_2_WARNING = 1
+# Without compiled modules, each of the many processes of the tests compiles what it imports. Container
+# images often turn them off.
+unexport PYTHONDONTWRITEBYTECODE
 
 # NVIDIA's libraries take gigabytes: install them only if there is an NVIDIA GPU.
 GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
