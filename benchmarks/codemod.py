@@ -21,6 +21,8 @@ from typing import Callable, Dict, Iterator, List, Tuple
 
 import harness
 
+from tf_lossscale._paths import SYMBOLS
+
 ROUNDS = 3
 FEW = 400
 HITS = 60
@@ -131,6 +133,14 @@ def seconds(command: List[str], statuses: Tuple[int, ...] = (0, 1)) -> float:
     return taken
 
 
+def processor_seconds(command: List[str], statuses: Tuple[int, ...] = (0, 1)) -> float:
+    """The processor time of a command and its processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds(command, statuses)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def medians(ways: Dict[str, Callable[[], float]]) -> Dict[str, float]:
     taken: Dict[str, List[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
@@ -171,17 +181,20 @@ def add_beside(
 
 
 def add_scan(report: harness.Report, folder: str) -> None:
+    """Processor time for files without legacy names, beside a bare search for all names."""
+    names = sorted({symbol.name.encode() for symbol in SYMBOLS} | {b"mixed_precision"})
     read = (
-        "import os, sys\n"
-        "for directory, _, names in os.walk(sys.argv[1]):\n"
-        "    for name in names:\n"
+        f"import os, sys\nnames = {names!r}\n"
+        "for directory, _, files in os.walk(sys.argv[1]):\n"
+        "    for name in files:\n"
         "        with open(os.path.join(directory, name), 'rb') as file:\n"
-        "            b'LossScale' in file.read()\n"
+        "            data = file.read()\n"
+        "        any(name in data for name in names)\n"
     )
     times = medians(
         {
-            "read": lambda: seconds([sys.executable, "-c", read, folder]),
-            "ours": lambda: seconds([*OURS, "migrate", folder], (0,)),
+            "read": lambda: processor_seconds([sys.executable, "-c", read, folder]),
+            "ours": lambda: processor_seconds([*OURS, "migrate", folder], (0,)),
         }
     )
     report.add(
@@ -223,10 +236,7 @@ def add_connected(report: harness.Report, folder: str) -> None:
         )
         with open(path, "wb") as file:
             file.write(imports.encode() + source)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds([*OURS, "migrate", "--check", folder])
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    used = processor_seconds([*OURS, "migrate", "--check", folder])
     report.add(
         f"{CONNECTED} files that import each other, {CONNECTED // 50} hits",
         processor_s_per_1000_files=1000 * used / CONNECTED,

@@ -13,7 +13,6 @@ from typing import BinaryIO, Union
 
 from ..facts import Trait
 from ..resolve.vocabulary import (
-    CLASS,
     CROSS_SHARD,
     DISTINCTIVE,
     MODULE,
@@ -115,7 +114,6 @@ _HINTS = (
         (b".load_weights", b".restore_or_initialize", b"ckpt.restore", b"train.Checkpoint"),
     ),
     (Trait.LOOP, (b"apply_gradients", b".minimize", SCALING[0].encode())),
-    (Trait.MAKER, (CLASS.encode(), b"graph_rewrite", b"from_loss_scale")),
 )
 """What a file must contain to have a trait."""
 
@@ -177,17 +175,29 @@ def _imports_module(source: bytes) -> bool:
 
 _CONTRIB = b".contrib"
 _OTHER = re.compile(
-    rb"^[^#\n]*(?:(?<![\w.])|(?<=\\n))(?:tf|tensorflow)\.contrib\b"
+    rb"(?:(?<![\w.])|(?<=\\n))(?:tf|tensorflow)\.contrib\b"
     rb"(?![\w.]*(?:\.|\s+import\s+(?:\(\s*)?)"
-    rb"(?:mixed_precision|CrossShardOptimizer|cross_replica_sum|tpu_optimizer|tpu_ops)\b)",
-    re.MULTILINE,
+    rb"(?:mixed_precision|CrossShardOptimizer|cross_replica_sum|tpu_optimizer|tpu_ops)\b)"
 )
-"""Matches a use outside comments. Below `.contrib`, the names that rules migrate do not count."""
+"""Matches a use. Below `.contrib`, the names that rules migrate do not count."""
+_ROOTS = (b"tf", b"tensorflow")
 
 
 def uses_other_contrib(source: bytes) -> bool:
     """Whether a source uses `tf.contrib` for something else than the symbols of the rules.
 
-    Strings count, too. Aliases such as `from tensorflow import contrib` do not.
+    Comments do not count, but strings do. Aliases such as `from tensorflow import contrib` do not.
     """
-    return _CONTRIB in source and bool(_OTHER.search(source))
+    checked, is_comment = 0, False
+    at = source.find(_CONTRIB)
+    while at >= 0:
+        start = source.rfind(b"\n", checked, at) + 1
+        if start:
+            checked, is_comment = start, False
+        is_comment = is_comment or source.find(b"#", checked, at) >= 0
+        begins = (at - len(root) for root in _ROOTS if source.endswith(root, 0, at))
+        if not is_comment and any(_OTHER.match(source, begin) for begin in begins):
+            return True
+        checked = at + len(_CONTRIB)
+        at = source.find(_CONTRIB, checked)
+    return False

@@ -73,6 +73,8 @@ _INSIDE = {
     b'"': re.compile(rb'"|\n|\\[\s\S]'),
 }
 """What counts outside of strings, and inside those with each quote."""
+_PER_TEXT = {False: 2, True: 0}
+"""What a string and a comment count; with a string, a line can end."""
 _FORMAT = re.compile(rb"[fF][rR]?\Z|[rR][fF]\Z")
 """The prefix of a string that has expressions in it."""
 
@@ -137,14 +139,14 @@ def tokens_of(source: bytes) -> int:
 
 
 def _tokens_of_code(source: bytes) -> int:
-    """The number of tokens outside of strings, which count as one, and comments."""
+    """The number of tokens outside of strings and comments."""
     found = at = 0
     while True:
         match = _OUTSIDE.search(source, at)
         if match is None:
             return found + tokens_of(source[at:])
         start, end = match.start(), _end_of(source, match)
-        found += tokens_of(source[at:start]) + (match[0] != b"#")
+        found += tokens_of(source[at:start]) + _PER_TEXT[match[0] == b"#"]
         if _FORMAT.search(source, max(start - 2, 0), start):
             found += tokens_of(source[match.end() : end])
         at = end

@@ -14,11 +14,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 import time
-from typing import IO, Optional
+from typing import IO, TYPE_CHECKING, Optional
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["GitError", "LateError", "is_safe", "run", "top_of", "without_filters"]
 
@@ -110,6 +110,11 @@ def run(top: str, *arguments: str, data: bytes = b"", seconds: float = 0.0) -> b
     Raises:
       GitError: if git is not installed, ends with another status, or takes too long.
     """
+    # Late: outside of git work trees, the command needs none of them.
+    import shutil
+    import subprocess
+    import tempfile
+
     program = shutil.which("git", path=_search_path())
     if program is None:
         raise GitError("cannot be run (No such file or directory)")
@@ -161,6 +166,8 @@ def _answer(process: subprocess.Popen[bytes], output: IO[bytes], seconds: float)
     Raises:
       GitError: if it takes too long or prints too much; it is ended.
     """
+    import subprocess
+
     waits, before = 0.0, None
     end = time.monotonic() + seconds
     try:

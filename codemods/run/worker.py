@@ -6,7 +6,6 @@ or by the operating system.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import faulthandler
 import gc
@@ -81,27 +80,30 @@ def with_large_stack(function: Callable[[], _T]) -> _T:
     thread's stack of 8 MB and kill the process. So it runs on a thread of its own, whose larger
     stack costs memory only where it is used.
     """
-    done: concurrent.futures.Future[_T] = concurrent.futures.Future()
+    results: list[_T] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            done.set_result(function())
+            results.append(function())
         except BaseException as error:  # raised again in the calling thread
-            done.set_exception(error)
+            errors.append(error)
 
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     try:
-        threading.Thread(target=run).start()
-        return done.result()
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
     except RuntimeError:  # no memory for it, or no thread to be had
-        if done.done():
-            raise
         with_larger_stack_here()
         return function()
     finally:
         threading.stack_size(size)
         sys.setrecursionlimit(limit)
+    for error in errors:
+        raise error
+    return results[0]
 
 
 def with_larger_stack_here() -> None:
