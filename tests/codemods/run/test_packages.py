@@ -132,7 +132,8 @@ def unexpected(sources, seed, findings):
             if wanted is None:
                 continue
             path = os.path.join(str(seed), name)
-            lines = range(number, source.count("\n") if wanted[2] else number + 2)
+            last = source.count("\n") if wanted[2] else number + 1
+            lines = range(number, last + 1)
             near = [finding for line in lines for finding in findings.get((path, line), [])]
             if not any(
                 finding["code"].startswith(wanted[1]) and not finding["applied"] for finding in near
