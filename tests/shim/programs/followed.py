@@ -368,16 +368,6 @@ FOLLOWED = {
         "",
         original=(),
     ),
-    "a module that is assigned": _one(
-        "LS909",
-        "so pass it to that code directly",
-        f"{TF}\n\nclass Old:\n    scale = 8\n\n\ndef read(mp):\n    return mp.scale\n\n\n"
-        f"{MP}.experimental = Old\nprint(json.dumps({{'scale': read({MP}.experimental)}}))\n",
-        "read({module})",
-        "read(Old)",
-        expected={"scale": 8},
-        left=("LS909",),
-    ),
     "a path in a string": _one(
         "LS912",
         f"write {TFLS}.experimental.LossScaleOptimizer in its place",
@@ -411,6 +401,36 @@ FOLLOWED = {
         "if tf.__version__ < '2.4'",
         'from packaging import version\nif version.parse(tf.__version__) < version.parse("2.4")',
     ),
+    "a name with two meanings": _one(
+        "LS904",
+        "use a name of its own for each, then migrate again",
+        f"{TF}{LOOP}\namp = True\n"
+        f"space = {MP}.experimental if amp else tf.keras.optimizers\n"
+        f"opt = space.LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        "space = {module} if amp else tf.keras.optimizers\nopt = space.",
+        "mp = {module}\nopt = mp.",
+    ),
+    "a module that also has other names": _one(
+        "LS909",
+        "import by name what is read from it, then migrate again",
+        f"{TF}\n\ndef make(space):\n    return space.DynamicLossScale(16.0)\n\n\n"
+        "scale = make(tf.train.experimental)\nprint(json.dumps({'scale': float(scale())}))\n",
+        "def make(space):\n    return space.DynamicLossScale(16.0)\n\n\n"
+        "scale = make(tf.train.experimental)\n",
+        "from tensorflow.train.experimental import DynamicLossScale\n\n"
+        "scale = DynamicLossScale(16.0)\n",
+        expected={"scale": 16.0},
+    ),
+    "an import that an error handles": _one(
+        "LS908",
+        "check that it is the branch to take after the upgrade",
+        f"{TF}{LOOP}\ntry:\n    from {EXPERIMENTAL} import LossScaleOptimizer\n\n"
+        f"    opt = LossScaleOptimizer({SGD}, 'dynamic')\nexcept ImportError:\n    opt = {SGD}\n"
+        + TRAIN,
+        "except ImportError:",
+        "except ImportError:",
+        left=("LS908",),
+    ),
     "tf.gradients beside an optimizer": _one(
         "LS907",
         "use optimizer.compute_gradients(loss, variables)",
@@ -428,5 +448,16 @@ FOLLOWED = {
         # 0.5, and the loss that was meant gives -1.0.
         expected={"v": -1.0},
         original=(),
+    ),
+    # The last one, because what it assigns stays there.
+    "a module that is assigned": _one(
+        "LS909",
+        "so pass it to that code directly",
+        f"{TF}\n\nclass Old:\n    scale = 8\n\n\ndef read(mp):\n    return mp.scale\n\n\n"
+        f"{MP}.experimental = Old\nprint(json.dumps({{'scale': read({MP}.experimental)}}))\n",
+        "read({module})",
+        "read(Old)",
+        expected={"scale": 8},
+        left=("LS909",),
     ),
 }
