@@ -51,11 +51,18 @@ def restore(
 ) -> Report:
     """Restores a file of Keras 2 or Keras 3 into the model and the optimizer of this program.
 
-    The variables are found by the names of attributes and layers, which Keras 2 and Keras 3 store
-    under different paths. Layers of functional and sequential models are found by their names if
-    all of them fit, else by their order. From the optimizer, iterations, learning rate,
-    hyperparameters, slots and the loss scale are restored. Everything is matched and read before
-    the first variable is changed. One line about the result is printed.
+    Stands in for `tf.train.Checkpoint.restore` and `Model.load_weights` where the other Keras wrote
+    the file, which stores the same variables under other paths. The steps are:
+
+    1. Variables of the model are found by the names of attributes and layers. Layers of functional
+       and sequential models are found by their names if all of them fit, else by their order.
+    2. Of the optimizer, iterations, learning rate, hyperparameters, slots and the loss scale with
+       its counter are found. A learning rate of the program that is a schedule stays.
+    3. Shapes must be equal, and dtypes such that no value is rounded.
+    4. All values are read. Only then, the first variable is assigned; if one cannot be assigned,
+       those before it get their old values back.
+
+    One line about the result is printed.
 
     Args:
       path: a checkpoint of `tf.train.Checkpoint`, a directory of `tf.train.CheckpointManager`
@@ -64,8 +71,9 @@ def restore(
       model: the Keras model, or a `tf.Module`, with its variables created; or a dictionary of
         such objects and variables, by their names in the checkpoint; or a `tf.train.Checkpoint` of
         them, with the optimizers.
-      optimizer: the optimizer, wrapped in a loss-scale optimizer or not; by default the one that
-        the model was compiled with. Or a dictionary of optimizers by their names.
+      optimizer: the optimizer, wrapped in a loss-scale optimizer or not, and built or not; by
+        default the one that the model was compiled with. Or a dictionary of optimizers by their
+        names.
       partial: whether values of the file without a variable, and variables without a value, are
         allowed. A shape that differs is always an error.
       names: for files of `tf.train.Saver`, the variables of the program by their names in the
@@ -73,10 +81,23 @@ def restore(
         and the loss scale are found by the names that TensorFlow 1 gives them.
 
     Returns:
-      A report with the names and shapes of what was restored, and of what was not.
+      A `Report` with the names and shapes of what was restored, and of what was not.
 
     Raises:
       RestoreError: the file cannot be read, or does not fit the program; nothing was changed.
+
+    Example:
+      >>> import os, tempfile
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> prefix = os.path.join(tempfile.mkdtemp(), "c")
+      >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).save(prefix)
+      >>> variable = tf.Variable([0.0, 0.0])
+      >>> tfls.checkpoints.restore(path, {"v": variable}).unused  # doctest: +ELLIPSIS
+      tf-lossscale: restored 1 values of ...
+      ()
+      >>> variable.numpy().tolist()
+      [1.0, 2.0]
     """
     if not tf.executing_eagerly():
         raise RestoreError("restore() assigns variables, which needs eager execution.")

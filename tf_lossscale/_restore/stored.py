@@ -12,7 +12,10 @@ Shape = Tuple[int, ...]
 
 
 class RestoreError(ValueError):
-    """A file does not fit the program, or cannot be read; nothing of the program was changed."""
+    """A file does not fit the program, or cannot be read; nothing of the program was changed.
+
+    The message is one line: the file, and the first difference with the names of both sides.
+    """
 
 
 def left_to_keras(path: str, what: str, line: str) -> RestoreError:
