@@ -93,6 +93,7 @@ def answer(method: Callable[[], Any]) -> str:
     return "passes"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("checkpoint", sorted(CHECKPOINTS))
 @pytest.mark.parametrize(
     "program",
