@@ -127,7 +127,7 @@ def _processed(
     if not candidates:
         return ()
     # Imported late: most repositories have no such file, and few of the others need LibCST.
-    from ..run.process_file import finished
+    from ..run.outcomes import finished
     from ..run.screened import results_without_places
 
     request = search.request
@@ -161,7 +161,7 @@ def _refuse_dirty(files: Iterable[str]) -> None:
 def _process_stdin(request: Request, summary: Summary, messages: Messages) -> Iterable[FileOutcome]:
     """Rewrites the source from stdin to stdout; its outcome."""
     from ..run.file_set import edited_alone
-    from ..run.process_file import finished
+    from ..run.outcomes import finished
 
     if sys.stdin is None:
         raise _RefusedError("stdin is closed")

@@ -23,8 +23,9 @@ from ..files.discover import Candidate
 from ..model import FileResult
 from ..resolve.links import LOADERS
 from .limits import Limits
+from .outcomes import finished
 from .pool import Workers
-from .process_file import finished, load
+from .process_file import load
 from .results import FileOutcome, Job, JobKind, Plan, Read, Spool
 
 __all__ = ["FileSet", "edited_alone"]

@@ -22,7 +22,8 @@ from typing import Callable, Optional
 from tf_lossscale._process import signals_delayed
 
 from .limits import LateError, Limits, Watch, bound_memory, memory_bound
-from .process_file import Desk, failed
+from .outcomes import failed
+from .process_file import Desk
 from .results import Job, Plan
 from .worker import ENDING_SIGNALS, with_larger_stack_here, work
 

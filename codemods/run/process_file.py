@@ -1,4 +1,4 @@
-"""Processes one file: reads it, collects its facts and edits it; after that, writes and reports.
+"""Processes one file in a worker: reads it, collects its facts and edits it.
 
 What needs LibCST is imported in the methods: a run in which no file has a place never needs it.
 """
@@ -13,24 +13,22 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Optional, Union
 
-from ..engine.prefilter import may_refer, uses_other_contrib
 from ..engine.python_tree import SourceError, error_of
 from ..engine.screen import note_without_place
 from ..engine.tree_size import MOST_MEMORY, memory_of_file
 from ..facts import UNDECIDED, UNREAD, Links, Made
 from ..files import atomic_write
-from ..files.diffs import replacements, unified
 from ..files.discover import words
 from ..files.excludes import is_data
 from ..model import FileError, FileResult
 from .limits import LateError, Limits, memory_bound
-from .results import FileOutcome, Job, JobKind, Plan, Read
+from .results import Job, JobKind, Plan, Read
 
 if TYPE_CHECKING:
     from ..engine.data_file import DataWork
     from ..engine.transform import FileWork
 
-__all__ = ["Desk", "failed", "finished", "importing_lines", "load"]
+__all__ = ["Desk", "importing_lines", "load"]
 
 _MOST_GARBAGE = 48 * 1024 * 1024
 """Bytes that unused trees take before they are collected, at most."""
@@ -38,7 +36,6 @@ _MOST_WORDS = 20_000
 """Words beside `import` in a file that cannot be parsed; one with more may import every file."""
 _IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
 """A line with `import`; without the anchor, other lines would be searched from each byte on."""
-_SHIM = b"tf_lossscale"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -216,55 +213,3 @@ def _links_of_unparsed(source: bytes) -> Links:
             if len(found) > _MOST_WORDS:
                 return UNREAD
     return Links(imports=frozenset(found), is_known=False)
-
-
-def finished(path: str, real: str, result: FileResult, plan: Plan) -> FileOutcome:
-    """Writes the decided result of a file if the plan says so; returns the outcome to report."""
-    outcome = _to_outcome(path, result, plan)
-    if not (plan.write and outcome.changed):
-        return outcome
-    try:
-        atomic_write.replace(real, result.before, result.source)
-        return outcome
-    except atomic_write.ChangedOnDiskError:
-        message = "not written: the file changed during the run; run again"
-    except atomic_write.ReadOnlyFileError:
-        message = "not written: the file is read-only; make it writable, or --exclude it"
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        message = f"could not be written: {reason}; the file is unchanged"
-    return FileOutcome(path, error=FileError(path, 0, message))
-
-
-def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
-    """Converts the result to the outcome that the reports show."""
-    before, after, error = result.before, result.source, result.error
-    outcome = FileOutcome(path, other_contrib=uses_other_contrib(after))
-    if error is not None and error.is_syntax and not may_refer(before):
-        message = f"not checked, but without a legacy name of TensorFlow: {error.message}"
-        return outcome._replace(warning=error._replace(message=message))
-    if error is not None:
-        return outcome._replace(error=error)
-    changed = after != before
-    return outcome._replace(
-        changed=changed,
-        findings=result.findings,
-        note=result.note,
-        needs_shim=changed and _SHIM in after,
-        diff=unified(path, before, after) if changed and plan.diff else b"",
-        replacements=replacements(before, after) if plan.replacements and changed else (),
-    )
-
-
-def failed(job: Job, message: str) -> object:
-    """What a job gives that could not be carried out."""
-    if job.kind is JobKind.SCREEN:
-        return None
-    if job.kind is JobKind.READ:
-        return Read(job.source or b"", error=FileError(job.path, 0, message))
-    if job.kind is JobKind.EDIT:
-        source = job.source or b""
-        return FileResult(source, error=FileError(job.path, 0, message), before=source)
-    if job.kind is JobKind.MADE:
-        return {}
-    return dict.fromkeys(job.files, UNREAD)
