@@ -210,7 +210,7 @@ ALLOWED: Dict[Tuple[str, str, str], str] = {
     ("_records/show.py", SET, "main"): OWN_OBJECT,
     ("_versions/files.py", CLASS, "serialize_as"): OWN_CLASS,
     ("_versions/files.py", SET, "serialize_like"): OWN_CLASS,
-    ("_versions/watching.py", SET, "unnoticed"): OWN_NAME,
+    ("_versions/unnoticed.py", SET, "unnoticed"): OWN_NAME,
 }
 """By file (without `tf_lossscale/`), kind and place: why it is no intervention."""
 

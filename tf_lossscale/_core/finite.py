@@ -13,7 +13,8 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._types import Gradient, Gradients, GradsAndVars, Shape, Tensor
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
-from tf_lossscale._versions.watching import unnoticed, variable_name
+from tf_lossscale._versions.unnoticed import unnoticed
+from tf_lossscale._versions.variables import variable_name
 
 _SMALL = 1 << 14  # elements up to which the call of an operation takes longer than its work
 

@@ -28,7 +28,8 @@ from tf_lossscale._types import (
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
-from tf_lossscale._versions.watching import RawVariable, unnoticed
+from tf_lossscale._versions.unnoticed import unnoticed
+from tf_lossscale._versions.variables import RawVariable
 
 
 class Step(NamedTuple):

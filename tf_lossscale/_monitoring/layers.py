@@ -17,7 +17,8 @@ from tf_lossscale._versions.layers import (
     untrained_variables,
     watched_calls,
 )
-from tf_lossscale._versions.watching import first_copy, unnoticed, variable_name
+from tf_lossscale._versions.unnoticed import unnoticed
+from tf_lossscale._versions.variables import first_copy, variable_name
 
 INPUTS = "the inputs"
 _LARGEST_FLOAT16 = 65504.0

@@ -29,7 +29,8 @@ from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_eager_mode, in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family, mixed_float16_is_on
-from tf_lossscale._versions.watching import RawVariable, unnoticed, variable_name
+from tf_lossscale._versions.unnoticed import unnoticed
+from tf_lossscale._versions.variables import RawVariable, variable_name
 
 _OURS = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, LossScaleWrapper)
 _INNER = ("inner_optimizer", "_inner_optimizer", "_optimizer", "_opt", "optimizer")

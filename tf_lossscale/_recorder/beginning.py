@@ -10,7 +10,7 @@ from tf_lossscale._core.unscaled import operations_of
 from tf_lossscale._core.watching import Step
 from tf_lossscale._types import Gradient, Operation, Tensor, Variables
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.watching import first_copy
+from tf_lossscale._versions.variables import first_copy
 
 _SAMPLE = 4096  # values of a gradient whose bits are looked at
 _FEW = 8  # so many values that are not zero may be representable in float16 by chance

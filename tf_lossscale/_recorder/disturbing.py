@@ -17,13 +17,8 @@ from tf_lossscale._recorder.optimizers import is_unbuilt_keras_3, scale_variable
 from tf_lossscale._records.format import Disturbance
 from tf_lossscale._types import Operation, Optimizer, Session, Variable
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.watching import (
-    all_copies,
-    around_variables,
-    before_assignments,
-    before_each_call,
-    plain_variable,
-)
+from tf_lossscale._versions.hooks import around_variables, before_assignments, before_each_call
+from tf_lossscale._versions.variables import all_copies, plain_variable
 
 _MOST = 8
 """A variable that the program itself sets more often than this is not disturbed again."""

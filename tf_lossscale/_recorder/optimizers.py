@@ -36,7 +36,7 @@ from tf_lossscale._types import Array, Class, Graph, Optimizer, Tensor, Variable
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.settings import settings_of, slots_of
-from tf_lossscale._versions.watching import variable_name
+from tf_lossscale._versions.variables import variable_name
 
 
 class LossScale(NamedTuple):

@@ -41,11 +41,7 @@ from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.interventions import RECORDED_STEPS, Replacements
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
 from tf_lossscale._versions.originals import RECORDED_CLASSES, Recorded
-from tf_lossscale._versions.watching import (
-    add_control_input,
-    runs_stateful_operations,
-    unnoticed,
-)
+from tf_lossscale._versions.unnoticed import add_control_input, runs_stateful_operations, unnoticed
 
 
 class Originals:

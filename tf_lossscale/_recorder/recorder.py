@@ -29,7 +29,7 @@ from tf_lossscale._versions.keras import KerasKind, keras_family
 from tf_lossscale._versions.optimizer_v2 import has_own_aggregation
 from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.settings import rate_of
-from tf_lossscale._versions.watching import unnoticed
+from tf_lossscale._versions.unnoticed import unnoticed
 
 # By the class of `strategy.extended`, whose name is the same for the API of both versions.
 _RECORDED_STRATEGIES = ("OneDeviceExtended", "MirroredExtended", "CollectiveAllReduceExtended")

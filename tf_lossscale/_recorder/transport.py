@@ -16,12 +16,8 @@ from tf_lossscale._recorder.measuring import Measured, Row, unpacked
 from tf_lossscale._records.writing import RecordFile
 from tf_lossscale._types import Array, Graph, Operation, Session, Tensor
 from tf_lossscale._versions.base import tf, tf1, where
-from tf_lossscale._versions.watching import (
-    RawVariable,
-    after_each_call,
-    before_runs,
-    before_sessions,
-)
+from tf_lossscale._versions.hooks import after_each_call, before_runs, before_sessions
+from tf_lossscale._versions.variables import RawVariable
 
 _SIZE = 1024
 _CALLS, _SECONDS = 200, 1.0  # the most calls, and the longest time, between two readings

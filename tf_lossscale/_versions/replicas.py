@@ -20,7 +20,7 @@ from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.interventions import overridden
 from tf_lossscale._versions.releases import Since
-from tf_lossscale._versions.watching import RawVariable
+from tf_lossscale._versions.variables import RawVariable
 
 _tensor_util: Any = first_module("tensorflow.python.framework.tensor_util")
 _multi_worker_util: Any = first_module("tensorflow.python.distribute.multi_worker_util")

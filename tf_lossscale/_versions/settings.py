@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 from tf_lossscale._types import Optimizer, Tensor, Variable, Variables
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
-from tf_lossscale._versions.watching import first_copy, plain_variable
+from tf_lossscale._versions.variables import first_copy, plain_variable
 
 _ATTRIBUTES = {
     # The attribute in Keras, and the one in `tf.compat.v1.train`. The public one of the learning

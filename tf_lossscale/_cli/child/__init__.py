@@ -116,6 +116,6 @@ class Seeds(_import_hook.Subscriber):
         return name == "tensorflow"
 
     def imported(self, name: str, module: ModuleType) -> None:
-        from tf_lossscale._versions.watching import seed_tensorflow
+        from tf_lossscale._versions.hooks import seed_tensorflow
 
         seed_tensorflow(self._seed)
