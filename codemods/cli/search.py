@@ -17,7 +17,7 @@ from ..engine.prefilter import (
 )
 from ..facts import Links, Trait
 from ..files.directories import TooLargeError
-from ..files.discover import Candidate, Note, discover, project_files_above, words
+from ..files.discover import Candidate, Note, NoteKind, discover, project_files_above, words
 from ..files.excludes import MOST_DATA
 from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
@@ -125,9 +125,9 @@ class FileSearch:
             if note is not None:
                 path = relative(note.path)
                 problem = FileError(path, 0, note.why)
-                if note.kind == "warning":
+                if note.kind is NoteKind.WARNING:
                     self._messages.say(problem_line("warning", problem))
-                elif note.kind == "error":
+                elif note.kind is NoteKind.ERROR:
                     self.steps.append(FileOutcome(path, error=problem))
                 elif self.request.verbose:
                     self.steps.append(FileOutcome(path, note=note.why))
@@ -151,9 +151,9 @@ class FileSearch:
                 raise
             why = str(error)
         if file.is_source:
-            return Note(file.path, "error", why)
+            return Note(file.path, NoteKind.ERROR, why)
         what = "" if file.is_data else "does not count for --keras auto: "
-        return Note(file.path, "warning", what + why)
+        return Note(file.path, NoteKind.WARNING, what + why)
 
     def _describing(self, file: Candidate, data: bytes) -> None:
         """Takes from a file what it says about the project."""

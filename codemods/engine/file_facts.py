@@ -23,6 +23,7 @@ from ..resolve.mentions import Mention, mention_of, names_bound, reads_of
 from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
 from ..resolve.qualified_names import CALL
+from ..resolve.scopes import ScopeKind
 from ..resolve.tree import walk
 from ..resolve.vocabulary import SCALING
 from ..rewrite.proposal import Obstacle, groups_of_place, is_renamed, obstacles_at
@@ -260,7 +261,7 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
 
 def _defines_scaling(program: Program) -> bool:
     """Whether a class that may inherit from one of another file defines Keras 2's methods."""
-    classes = (scope for scope in program.scopes.all if scope.kind == "class")
+    classes = (scope for scope in program.scopes.all if scope.kind is ScopeKind.CLASS)
     return any(not scope.bindings.keys().isdisjoint(SCALING) for scope in classes)
 
 

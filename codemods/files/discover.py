@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import enum
 import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
@@ -25,6 +26,7 @@ from .work_trees import IgnoredPaths, enclosing
 __all__ = [
     "Candidate",
     "Note",
+    "NoteKind",
     "discover",
     "project_files_above",
     "words",
@@ -64,17 +66,25 @@ class Candidate(NamedTuple):
         return atomic_write.read(self.real, most)
 
 
+class NoteKind(enum.Enum):
+    """What a note says of a path."""
+
+    SKIPPED = "skipped"
+    ERROR = "error"
+    WARNING = "warning"
+
+
 class Note(NamedTuple):
     """A path that is skipped, cannot be read, or needs a warning.
 
     Attributes:
       path: as in `Candidate`.
-      kind: `skipped`, `error` or `warning`.
+      kind: whether the path is skipped, cannot be read, or needs a warning.
       why: the reason.
     """
 
     path: str
-    kind: str
+    kind: NoteKind
     why: str
 
 
@@ -170,7 +180,7 @@ class _Walk:
         self._links: collections.deque[tuple[Candidate, bool]] = collections.deque()
         self._warnings: list[Note] = []
         self._ignored = IgnoredPaths(
-            lambda top, why: self._warnings.append(Note(top, "warning", why))
+            lambda top, why: self._warnings.append(Note(top, NoteKind.WARNING, why))
         )
 
     def all(self) -> Iterator[_Found]:
@@ -205,14 +215,14 @@ class _Walk:
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
-            yield Note(path, "error", words(error))
+            yield Note(path, NoteKind.ERROR, words(error))
             return
         if self._excludes.match(real):
-            yield Note(path, "skipped", _EXCLUDED)
+            yield Note(path, NoteKind.SKIPPED, _EXCLUDED)
         elif stat.S_ISDIR(mode):
             yield from self._tree(path, real)
         elif not stat.S_ISREG(mode):
-            yield Note(path, "error", "is neither a file nor a directory")
+            yield Note(path, NoteKind.ERROR, "is neither a file nor a directory")
         elif os.path.islink(path):
             self._links.append((Candidate(path, real), True))
         elif self._is_data(real):
@@ -245,7 +255,7 @@ class _Walk:
                 if level.is_work_tree:
                     self._ignored.add(real)
         except OSError as error:
-            yield Note(path, "error", words(error))
+            yield Note(path, NoteKind.ERROR, words(error))
         while self._warnings:
             yield self._warnings.pop(0)
 
@@ -273,7 +283,7 @@ class _Walk:
                 why = self._why_skipped(real, True) or self._why_ignored(real)
                 if not why:
                     return path, real
-                yield Note(path, "skipped", why)
+                yield Note(path, NoteKind.SKIPPED, why)
         return None
 
     def _file(self, name: str, path: str, real: str, level: _Level) -> Iterator[_Found]:
@@ -287,7 +297,7 @@ class _Walk:
             return
         why = self._why_skipped(real, False) or self._why_ignored(real)
         if why:
-            yield Note(path, "skipped", why)
+            yield Note(path, NoteKind.SKIPPED, why)
             return
         if is_source:
             self._files.add(real)
@@ -304,7 +314,7 @@ class _Walk:
         for real in (link.real, target):
             why = why or self._why_skipped(real, is_directory)
         if why:
-            yield Note(link.path, "skipped", why)
+            yield Note(link.path, NoteKind.SKIPPED, why)
         elif is_directory:
             yield from self._tree(link.path, target)
         else:
@@ -324,7 +334,7 @@ class _Walk:
         if not (is_source or self._describes(link.real)):
             return
         if not os.path.exists(target):
-            yield Note(link.path, "skipped", f"is a broken symbolic link to {target}")
+            yield Note(link.path, NoteKind.SKIPPED, f"is a broken symbolic link to {target}")
         elif os.path.isfile(target) and target not in self._files:
             if is_source:
                 self._files.add(target)

@@ -20,7 +20,7 @@ from .legacy_symbols import is_of_shim, legacy_of, root_of
 from .program import Program
 from .qualified_names import STAR, is_path
 from .releases import first_release_again, is_conditional, value_on_newest
-from .scopes import Binding, Scope
+from .scopes import Binding, BindingKind, Scope, ScopeKind
 from .tree import last_name, string_of, walk
 from .values import sources_of
 
@@ -264,7 +264,9 @@ def _direct_of_key(program: Program, key: _Key) -> _Direct:
         names |= direct.names
         keys |= direct.keys
     if scope is not None:
-        imports = (binding.path for binding in scope.bindings[name] if binding.kind == "import")
+        imports = (
+            binding.path for binding in scope.bindings[name] if binding.kind is BindingKind.IMPORT
+        )
         names.update(path for path in imports if not _is_known(path))
     return _Direct(False, frozenset(names), frozenset(keys))
 
@@ -286,7 +288,7 @@ def _values(program: Program, scope: Optional[Scope], name: str) -> Iterator[_Bo
     if scope is not None:
         bindings = scope.bindings.get(name, [])
     else:
-        classes = [owner for owner in program.scopes.all if owner.kind == "class"]
+        classes = [owner for owner in program.scopes.all if owner.kind is ScopeKind.CLASS]
         bindings = [binding for owner in classes for binding in owner.bindings.get(name, ())]
         for store in filter(program.is_stored, program.attributes(name)):
             for value in _assigned(program, store):
@@ -405,7 +407,7 @@ def _is_foreign_private(program: Program, call: cst.Call, name: str) -> bool:
     receiver = call.args[0].value
     if isinstance(receiver, cst.Name) and receiver.value in _OWN:
         return False
-    classes = (scope for scope in program.scopes.all if scope.kind == "class")
+    classes = (scope for scope in program.scopes.all if scope.kind is ScopeKind.CLASS)
     is_made = any(name in scope.bindings for scope in classes)
     return not is_made and not any(map(program.is_stored, program.attributes(name)))
 

@@ -11,6 +11,7 @@ import libcst as cst
 
 from .places import Place, Reference
 from .program import Program
+from .scopes import ScopeKind
 from .tree import last_name, string_of
 
 __all__ = [
@@ -109,7 +110,7 @@ def _is_alias(program: Program, reference: Reference) -> bool:
     parent = program.parents.get(reference.node)
     if isinstance(parent, cst.Assign):
         targets = [bound.target for bound in parent.targets]
-        return reference.scope.kind != "class" and all(
+        return reference.scope.kind is not ScopeKind.CLASS and all(
             isinstance(target, cst.Name) for target in targets
         )
     return isinstance(parent, cst.NamedExpr) and parent.value is reference.node

@@ -11,7 +11,7 @@ import libcst as cst
 
 from .legacy_symbols import Legacy, Namespace, is_of_shim, legacy_of, namespace_of, root_of
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
-from .scopes import Binding, Scope, ScopeBuilder
+from .scopes import Binding, BindingKind, Scope, ScopeBuilder
 from .tree import is_stored, last_name
 from .vocabulary import CLASS, COMMON, DISTINCTIVE, LOOK_ALIKES, MODULE, NAMES, TPU
 
@@ -428,7 +428,7 @@ def imports_of(scopes: ScopeBuilder) -> Iterator[Binding]:
     for scope in scopes.all:
         for bindings in scope.bindings.values():
             for binding in bindings:
-                if binding.kind == "import":
+                if binding.kind is BindingKind.IMPORT:
                     yield binding
 
 

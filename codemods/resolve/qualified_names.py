@@ -10,7 +10,7 @@ from typing import Optional
 import libcst as cst
 
 from .legacy_symbols import Root, root_of
-from .scopes import Binding, Scope
+from .scopes import Binding, BindingKind, Scope
 
 __all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "attribute_path", "is_path"]
 
@@ -60,9 +60,9 @@ class Origins:
 
     def of_binding(self, binding: Binding) -> frozenset[str]:
         """The possible meanings that `binding` gives its name."""
-        if binding.kind == "import":
+        if binding.kind is BindingKind.IMPORT:
             return frozenset([binding.path])
-        if binding.kind == "parameter":
+        if binding.kind is BindingKind.PARAMETER:
             return frozenset([PARAMETER])
         if binding.value is None:
             return frozenset([LOCAL])

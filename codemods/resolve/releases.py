@@ -17,6 +17,7 @@ import libcst as cst
 from ..facts import Constant
 from .legacy_symbols import Family, legacy_of, namespace_of, root_of
 from .program import Program
+from .scopes import ScopeKind
 from .tree import last_name, string_of
 from .values import bindings_of
 
@@ -345,7 +346,7 @@ class _Evaluation:
     def _of_class(self, name: str) -> _Value:
         """The value of an attribute that one class of the file has."""
         for scope in self._program.scopes.all:
-            bindings = scope.bindings.get(name, []) if scope.kind == "class" else []
+            bindings = scope.bindings.get(name, []) if scope.kind is ScopeKind.CLASS else []
             if len(bindings) != 1 or is_conditional(self._program, bindings[0].node):
                 continue
             if bindings[0].value is not None:

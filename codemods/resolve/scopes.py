@@ -6,6 +6,7 @@ rules need: the bindings of each name in a scope, and the scope of each load of 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional, Union
 
@@ -13,7 +14,28 @@ import libcst as cst
 
 from .tree import children
 
-__all__ = ["Binding", "Scope", "ScopeBuilder"]
+__all__ = ["Binding", "BindingKind", "Scope", "ScopeBuilder", "ScopeKind"]
+
+
+class BindingKind(enum.Enum):
+    """What binds a name."""
+
+    IMPORT = "import"
+    VALUE = "value"
+    """An assignment to that name alone."""
+    PARAMETER = "parameter"
+    FUNCTION = "function"
+    CLASS = "class"
+    OTHER = "other"
+
+
+class ScopeKind(enum.Enum):
+    """What has names of its own."""
+
+    MODULE = "module"
+    CLASS = "class"
+    FUNCTION = "function"
+    COMPREHENSION = "comprehension"
 
 
 class Binding(NamedTuple):
@@ -21,7 +43,7 @@ class Binding(NamedTuple):
 
     Attributes:
       name: the name.
-      kind: `import`, `value`, `parameter`, `function`, `class` or `other`.
+      kind: what binds it.
       node: the node that binds it: the import alias, the target, or the definition.
       scope: the scope of the name.
       path: for an import, the dotted path that the name refers to.
@@ -29,7 +51,7 @@ class Binding(NamedTuple):
     """
 
     name: str
-    kind: str
+    kind: BindingKind
     node: cst.CSTNode
     scope: Scope
     path: str = ""
@@ -39,7 +61,9 @@ class Binding(NamedTuple):
 class Scope:
     """A module, class, function or comprehension, with its bindings."""
 
-    def __init__(self, node: Optional[cst.CSTNode], kind: str, parent: Optional[Scope]) -> None:
+    def __init__(
+        self, node: Optional[cst.CSTNode], kind: ScopeKind, parent: Optional[Scope]
+    ) -> None:
         self.node = node
         self.kind = kind
         self.parent = parent
@@ -54,7 +78,7 @@ class Scope:
             if name in scope.redirected:
                 scope = scope.redirected[name]
                 return scope if name in scope.bindings else None
-            if name in scope.bindings and (scope is self or scope.kind != "class"):
+            if name in scope.bindings and (scope is self or scope.kind is not ScopeKind.CLASS):
                 return scope
             scope = scope.parent
         return None
@@ -85,7 +109,7 @@ class ScopeBuilder:
     """
 
     def __init__(self) -> None:
-        self.module_scope = Scope(None, "module", None)
+        self.module_scope = Scope(None, ScopeKind.MODULE, None)
         self.loads: dict[cst.Name, Scope] = {}
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.strings: list[cst.SimpleString] = []
@@ -115,7 +139,7 @@ class ScopeBuilder:
         self,
         scope: Scope,
         name: str,
-        kind: str,
+        kind: BindingKind,
         node: cst.CSTNode,
         path: str = "",
         value: Optional[cst.BaseExpression] = None,
@@ -123,7 +147,7 @@ class ScopeBuilder:
         scope = scope.redirected.get(name, scope)
         scope.bindings.setdefault(name, []).append(Binding(name, kind, node, scope, path, value))
 
-    def _open(self, node: cst.CSTNode, kind: str, parent: Scope) -> Scope:
+    def _open(self, node: cst.CSTNode, kind: ScopeKind, parent: Scope) -> Scope:
         scope = Scope(node, kind, parent)
         self.all.append(scope)
         return scope
@@ -148,10 +172,10 @@ class ScopeBuilder:
             path = dotted(alias.name)
             self.parents.setdefault(alias, node)
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                self._bind(scope, alias.asname.name.value, "import", alias, path)
+                self._bind(scope, alias.asname.name.value, BindingKind.IMPORT, alias, path)
             else:
                 first = path.split(".")[0]
-                self._bind(scope, first, "import", alias, first)
+                self._bind(scope, first, BindingKind.IMPORT, alias, first)
 
     def _import_from(self, node: cst.ImportFrom, scope: Scope) -> None:
         """Binds the names of a `from ... import`; `import *` is noted for its scope."""
@@ -165,7 +189,7 @@ class ScopeBuilder:
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                 local = alias.asname.name.value
             joint = "" if module.endswith(".") else "."
-            self._bind(scope, local, "import", alias, module + joint + name)
+            self._bind(scope, local, BindingKind.IMPORT, alias, module + joint + name)
 
     def _assign(self, node: cst.Assign, scope: Scope) -> None:
         for assign_target in node.targets:
@@ -175,7 +199,7 @@ class ScopeBuilder:
 
     def _augmented(self, node: cst.AugAssign, scope: Scope) -> None:
         if isinstance(node.target, cst.Name):
-            self._bind(scope, node.target.value, "other", node)
+            self._bind(scope, node.target.value, BindingKind.OTHER, node)
         self._push([node.target, node.value], scope)
 
     def _stored(self, node: cst.CSTNode, scope: Scope) -> None:
@@ -184,7 +208,11 @@ class ScopeBuilder:
         target = next((node for node in found if isinstance(node, cst.CSTNode)), None)
         value = node.value if isinstance(node, (cst.AnnAssign, cst.NamedExpr)) else None
         owner = scope
-        while isinstance(node, cst.NamedExpr) and owner.kind == "comprehension" and owner.parent:
+        while (
+            isinstance(node, cst.NamedExpr)
+            and owner.kind is ScopeKind.COMPREHENSION
+            and owner.parent
+        ):
             owner = owner.parent
         if target is not None:
             self._target(target, owner, value)
@@ -201,35 +229,35 @@ class ScopeBuilder:
                 scope.redirected[name] = outer or self.module_scope
 
     def _function(self, node: cst.FunctionDef, scope: Scope) -> None:
-        self._bind(scope, node.name.value, "function", node)
+        self._bind(scope, node.name.value, BindingKind.FUNCTION, node)
         self._lambda(node, scope)
         self._push([*node.decorators, *([node.returns] if node.returns else [])], scope)
 
     def _lambda(self, node: Union[cst.FunctionDef, cst.Lambda], scope: Scope) -> None:
-        inner = self._open(node, "function", scope)
+        inner = self._open(node, ScopeKind.FUNCTION, scope)
         self._stack.append((node.body, inner))
         for parameter in children(node.params):
             self.parents[parameter] = node.params
             if isinstance(parameter, cst.Param):
-                self._bind(inner, parameter.name.value, "parameter", parameter)
+                self._bind(inner, parameter.name.value, BindingKind.PARAMETER, parameter)
                 outside = [part for part in (parameter.annotation, parameter.default) if part]
                 self.parents.update(dict.fromkeys(outside, parameter))
                 self._push(list(outside), scope)
 
     def _class(self, node: cst.ClassDef, scope: Scope) -> None:
-        self._bind(scope, node.name.value, "class", node)
-        self._stack.append((node.body, self._open(node, "class", scope)))
+        self._bind(scope, node.name.value, BindingKind.CLASS, node)
+        self._stack.append((node.body, self._open(node, ScopeKind.CLASS, scope)))
         self._push([*node.decorators, *node.bases, *node.keywords], scope)
 
     def _comprehension(self, node: cst.CSTNode, scope: Scope) -> None:
-        self._push(children(node), self._open(node, "comprehension", scope))
+        self._push(children(node), self._open(node, ScopeKind.COMPREHENSION, scope))
 
     def _target(
         self, target: cst.CSTNode, scope: Scope, value: Optional[cst.BaseExpression]
     ) -> None:
         """Binds the names in the target of an assignment, a loop or a `with`, also in a tuple."""
         if isinstance(target, cst.Name):
-            kind = "value" if value is not None else "other"
+            kind = BindingKind.VALUE if value is not None else BindingKind.OTHER
             self._bind(scope, target.value, kind, target, "", value)
         elif isinstance(target, (cst.Tuple, cst.List)):
             for element, part in zip(target.elements, _parts_of(value, target)):

@@ -14,7 +14,7 @@ from typing import Optional
 import libcst as cst
 
 from .program import Program
-from .scopes import Binding, Scope
+from .scopes import Binding, Scope, ScopeKind
 
 __all__ = [
     "bindings_of",
@@ -56,7 +56,7 @@ def _reads(program: Program) -> dict[Optional[cst.CSTNode], list[cst.CSTNode]]:
 def _reads_of_name(program: Program, scope: Scope, name: str) -> Iterator[cst.CSTNode]:
     """The reads of a name of a scope; of a class, the attributes of this name, too."""
     yield from program.loads_of(scope, name)
-    if scope.kind == "class":
+    if scope.kind is ScopeKind.CLASS:
         yield from program.attributes(name)
 
 

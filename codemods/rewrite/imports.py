@@ -13,7 +13,7 @@ from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path
-from ..resolve.scopes import Binding, Scope, dotted
+from ..resolve.scopes import Binding, BindingKind, Scope, ScopeKind, dotted
 from ..resolve.tree import Edit
 from .import_lines import Change, edits_of_lines
 
@@ -84,7 +84,7 @@ class ImportEdits:
         is_kept = any(binding.node in self._kept for binding in bindings)
         if is_kept or self._is_read_otherwise(variable):
             return False
-        if any(binding.kind != "import" for binding in bindings) or (
+        if any(binding.kind is not BindingKind.IMPORT for binding in bindings) or (
             len(bindings) > 1 and any(map(self._is_alone_in_block, bindings))
         ):
             return False
@@ -221,7 +221,7 @@ class ImportEdits:
             for name, bindings in scope.bindings.items():
                 nodes = [binding.node for binding in bindings]
                 if (
-                    all(binding.kind == "import" for binding in bindings)
+                    all(binding.kind is BindingKind.IMPORT for binding in bindings)
                     and not any(node in self._changes for node in nodes)
                     and use.scope.owner(name) is scope
                     and self._is_above(nodes, scope, use)
@@ -233,7 +233,7 @@ class ImportEdits:
         for scope in use.scope.chain():
             if scope is owner:
                 break
-            if scope.kind == "function":
+            if scope.kind is ScopeKind.FUNCTION:
                 return True
         at = self.program.order.get(use.node, len(self.program.order))
         return any(self.program.order[node] < at for node in nodes)
@@ -241,7 +241,9 @@ class ImportEdits:
     def _anchors(self, variable: Variable) -> tuple[list[cst.CSTNode], Scope]:
         """The import statements behind which a name is bound wherever a variable is."""
         owner, name = variable
-        imports = [binding.node for binding in owner.bindings[name] if binding.kind == "import"]
+        imports = [
+            binding.node for binding in owner.bindings[name] if binding.kind is BindingKind.IMPORT
+        ]
         if imports:
             around_first = self.program.parents.get(self._block(imports[0]))
             if around_first is owner.node:  # not in a branch

@@ -18,7 +18,7 @@ from ..resolve.legacy_symbols import is_of_shim, root_of
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
-from ..resolve.scopes import Binding, Scope, dotted
+from ..resolve.scopes import Binding, BindingKind, Scope, dotted
 from ..resolve.tree import Edit, root_name
 from .comments import keeping_comments, removal_of
 from .imports import ImportEdits, Variable
@@ -203,7 +203,7 @@ class _Speller:
 
     def _may_retarget(self, binding: Binding) -> bool:
         """Whether a binding is an import that can change without taking other symbols away."""
-        if binding.kind != "import" or binding.node in self.kept:
+        if binding.kind is not BindingKind.IMPORT or binding.node in self.kept:
             return False
         if is_of_shim(binding.path):
             return binding.path.count(".") > 1
@@ -336,4 +336,4 @@ def _bindings(variable: Variable) -> list[Binding]:
 
 
 def _has_import(variable: Variable) -> bool:
-    return any(binding.kind == "import" for binding in _bindings(variable))
+    return any(binding.kind is BindingKind.IMPORT for binding in _bindings(variable))

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from command_line import LEGACY
 from tf_lossscale_codemods.files import git as guarded_git
-from tf_lossscale_codemods.files.discover import Candidate, Note, discover
+from tf_lossscale_codemods.files.discover import Candidate, Note, NoteKind, discover
 from tf_lossscale_codemods.files.excludes import Excludes
 
 _WHO = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
@@ -51,7 +51,9 @@ def _state(path: bytes) -> tuple:
 def found(*paths: str) -> list:
     """The files that a run checks, which gives no warning."""
     listed = list(discover(paths or ["."], Excludes()))
-    assert not [entry for entry in listed if isinstance(entry, Note) and entry.kind == "warning"]
+    assert not [
+        entry for entry in listed if isinstance(entry, Note) and entry.kind is NoteKind.WARNING
+    ]
     return [entry.path for entry in listed if isinstance(entry, Candidate)]
 
 

@@ -313,7 +313,7 @@ CODEMODS = r"""
     + "level": "note",
 
     # codemods/resolve/test_scopes.py
-    - (scope is self or scope.kind != "class")
+    - (scope is self or scope.kind is not ScopeKind.CLASS)
     + True
 
     # codemods/resolve/test_legacy_symbols.py

@@ -18,7 +18,7 @@ from ...facts import Decision
 from ...model import Group, Options
 from ...resolve.places import Reference
 from ...resolve.program import Program
-from ...resolve.scopes import Binding
+from ...resolve.scopes import Binding, ScopeKind
 from ...resolve.tree import Edit
 from ...resolve.values import bindings_of
 from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
@@ -141,7 +141,7 @@ def _of_scale(
     found = _of_value(program, binding.value, scale)
     if found is None:
         return None
-    is_read = binding.scope.kind == "module" and not reads.isdisjoint({"*", binding.name})
+    is_read = binding.scope.kind is ScopeKind.MODULE and not reads.isdisjoint({"*", binding.name})
     removal = without_statement(program, binding) if not is_read else None
     if constant(binding.value) is not None:
         return found if found.arguments else found._replace(edits=removal or ())
@@ -165,7 +165,7 @@ def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
     Examples are `globals().update(settings)`, `exec(open("settings.py").read())` and a star import.
     """
     calls = (load for load in program.scopes.loads if load.value in _BINDING_CALLS)
-    return binding.scope.kind == "module" and (
+    return binding.scope.kind is ScopeKind.MODULE and (
         bool(binding.scope.stars) or any(program.call_of(load) is not None for load in calls)
     )
 

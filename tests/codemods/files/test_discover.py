@@ -4,7 +4,7 @@ import os
 
 import pytest
 from tf_lossscale_codemods.files.directories import Directory
-from tf_lossscale_codemods.files.discover import Candidate, Note, discover
+from tf_lossscale_codemods.files.discover import Candidate, Note, NoteKind, discover
 from tf_lossscale_codemods.files.excludes import Excludes
 
 
@@ -26,13 +26,15 @@ def tree(tmp_path, monkeypatch):
 
 def files(*paths: str, excludes=()):
     found = list(discover(paths or ["."], Excludes(excludes, os.getcwd())))
-    assert not [entry for entry in found if isinstance(entry, Note) and entry.kind == "error"]
+    assert not [
+        entry for entry in found if isinstance(entry, Note) and entry.kind is NoteKind.ERROR
+    ]
     return [entry.path for entry in found if isinstance(entry, Candidate)]
 
 
 def skipped():
     notes = [entry for entry in discover(["."], Excludes()) if isinstance(entry, Note)]
-    return {note.path: note.why for note in notes if note.kind == "skipped"}
+    return {note.path: note.why for note in notes if note.kind is NoteKind.SKIPPED}
 
 
 def test_python_stubs_and_notebooks_in_the_order_of_their_names(tree):
@@ -116,7 +118,7 @@ def test_a_pipe_is_an_error_where_it_is_named_and_nothing_elsewhere(tree):
     os.mkfifo("b.py")
     assert files() == ["a.py"]
     (found,) = discover(["b.py"], Excludes())
-    assert found == Note("b.py", "error", "is neither a file nor a directory")
+    assert found == Note("b.py", NoteKind.ERROR, "is neither a file nor a directory")
 
 
 def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, monkeypatch):
@@ -131,6 +133,6 @@ def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, 
     monkeypatch.setattr(Directory, "entries", denied)
     error, candidate = discover(["."], Excludes())
     assert error == Note(
-        "a", "error", "cannot be read: permission denied; change its mode, or --exclude it"
+        "a", NoteKind.ERROR, "cannot be read: permission denied; change its mode, or --exclude it"
     )
     assert candidate.path == "c.py"

@@ -53,7 +53,7 @@ def built(*sources: str) -> ScopeBuilder:
 )
 def test_kinds_of_the_bindings_of_a_name(source, kinds):
     bindings = built(source).module_scope.bindings
-    assert [binding.kind for binding in bindings.get("x", [])] == kinds
+    assert [binding.kind.value for binding in bindings.get("x", [])] == kinds
 
 
 def test_values_of_the_names_of_a_tuple():
@@ -109,7 +109,8 @@ NESTED = """
 )
 def test_scope_whose_binding_a_load_sees(source, owners):
     found = [scope.owner("x") for node, scope in built(source).loads.items() if node.value == "x"]
-    assert sorted(str(getattr(scope, "kind", None)) for scope in found) == owners
+    kinds = [None if scope is None else scope.kind.value for scope in found]
+    assert sorted(map(str, kinds)) == owners
 
 
 def test_keywords_and_attributes_are_no_loads():
