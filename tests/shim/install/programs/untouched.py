@@ -231,12 +231,6 @@ def record_disturbed(during):
         tf_lossscale.recording.stop()
 
 
-def record_twice():
-    """Records two recordings, one of which ends where a session runs."""
-    for _ in range(2):
-        record(watch)
-
-
 def look_at_layers(during):
     """Looks at the layers of a model, by itself and within `fit`."""
     model = network()
@@ -318,8 +312,6 @@ def main():
     found["recorded"] = without_graphs(before)
     record_disturbed(lambda: found.update(disturbed=differences(before)))
     found["disturbed recorded"] = without_graphs(before)
-    record_twice()
-    found["recorded twice"] = without_graphs(before)
     look_at_layers(lambda: found.update(layers=differences(before)))
     found["looked at layers"] = without_graphs(before)
     explain()
