@@ -126,7 +126,7 @@ class Follower:
         variables: Optional[Dict[str, str]] = None,
         sets_up: bool = False,
         skipped: Sequence[str] = (),
-    ) -> None:
+    ):
         self.folder = folder
         self._environments = environments
         self._sets_up = sets_up
@@ -145,7 +145,7 @@ class Follower:
         self.printed: Dict[str, str] = {}
         """What each of them printed."""
 
-    def follow(self, step: Step) -> None:
+    def follow(self, step: Step):
         """Follows one step; raises AssertionError where the page and the programs differ."""
         shown = ""
         for part in step.parts:
@@ -162,7 +162,7 @@ class Follower:
                 changed = self.output("git diff -U0 --no-color")
                 assert _changes(changed) == _changes(shown), changed
 
-    def _run(self, command: Command) -> None:
+    def _run(self, command: Command):
         is_here = command.environment in self._environments or not command.environment
         if command.program.startswith(_SET_UP) and not self._sets_up:
             return

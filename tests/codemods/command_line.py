@@ -62,11 +62,11 @@ class CommandLine:
         monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setattr(evidence, "version_of", INSTALLED.get)
 
-    def write(self, **files: bytes) -> None:
+    def write(self, **files: bytes):
         for name, content in files.items():
             self.path(name.replace("__", "/") + ".py").write_bytes(content)
 
-    def settings(self, lines: str, where: str = "pyproject.toml") -> None:
+    def settings(self, lines: str, where: str = "pyproject.toml"):
         """Writes the table of the command, and nothing else, into a file."""
         self.path(where).write_text(f"[tool.tf-lossscale]\n{lines}\n", encoding="utf-8")
 

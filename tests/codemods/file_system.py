@@ -19,7 +19,7 @@ def git(*arguments: str, where: str = ".", check: bool = True, stdin: bytes = b"
     return subprocess.run(command, cwd=where, check=check, input=stdin, capture_output=True).stdout
 
 
-def commit(*paths: str, where: str = ".") -> None:
+def commit(*paths: str, where: str = "."):
     """Commits the paths, ignored or not."""
     git("add", "-f", *paths, where=where)
     git("commit", "-q", "--no-verify", "-m", "some", where=where)

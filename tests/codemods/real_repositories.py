@@ -101,7 +101,7 @@ def python_files(folder: str) -> Iterator[Tuple[str, bytes]]:
                     yield os.path.relpath(path, folder), file.read()
 
 
-def check_syntax(source: bytes, name: str) -> None:
+def check_syntax(source: bytes, name: str):
     """Raises SyntaxError if a source does not compile."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

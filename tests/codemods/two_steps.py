@@ -67,7 +67,7 @@ def names_to_migrate_on_shim(source: bytes) -> list[str]:
 
 
 class _Meaning(ast.NodeTransformer):
-    def __init__(self, names: dict[str, str]) -> None:
+    def __init__(self, names: dict[str, str]):
         self.names = names
 
     def visit_Import(self, node):

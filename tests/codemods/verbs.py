@@ -18,7 +18,7 @@ def transformed(source: str, options: Options) -> FileResult:
     return result
 
 
-def check(example: Example) -> None:
+def check(example: Example):
     """The source becomes the expected one, which parses and is left alone the second time.
 
     Where none is expected, nothing is edited. The findings have the outcome that the example names,
@@ -37,7 +37,7 @@ def check(example: Example) -> None:
     _check_findings(example, result)
 
 
-def _check_findings(example: Example, result: FileResult) -> None:
+def _check_findings(example: Example, result: FileResult):
     outcomes = {finding.outcome for finding in result.findings}
     if example.outcome is None:
         assert not result.findings

@@ -31,7 +31,7 @@ CAUGHT, ESCAPED, GONE, BROKEN = "caught", "ESCAPED", "NOT ONCE THERE", "FAILS WI
 class Copy:
     """A copy of the tree, with both packages importable from it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path):
         self._tree = folder / "tree"
         done = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

@@ -21,7 +21,7 @@ def _strategy(setting: Setting) -> Any:
     return tf.distribute.MirroredStrategy(list(setting.devices), cross_device_ops=sums)
 
 
-def _check(strategy: Any, variables: List[Any], right: float) -> None:
+def _check(strategy: Any, variables: List[Any], right: float):
     for variable in variables:
         for copy in strategy.experimental_local_results(variable):
             np.testing.assert_allclose(copy.numpy(), np.full(variable.shape, right, np.float32))

@@ -63,7 +63,7 @@ def medians(ways: Dict[str, Callable[[], Any]], calls: int, first: int) -> Dict[
     return {name: 1e3 * sorted(samples)[len(samples) // 2] for name, samples in taken.items()}
 
 
-def print_table(rows: Sequence[Row]) -> None:
+def print_table(rows: Sequence[Row]):
     """Prints the versions, the devices and the rows."""
     print(
         f"tf-lossscale {VERSION}, TensorFlow {tf.__version__}, Keras {_keras_version()}, "

@@ -26,7 +26,7 @@ def steps(name: str) -> List[Step]:
     return steps_of(name)
 
 
-def follow(name: str, wheels: pathlib.Path) -> None:
+def follow(name: str, wheels: pathlib.Path):
     with tempfile.TemporaryDirectory() as folder:
         example = pathlib.Path(folder, "example")
         shutil.copytree(str(ROOT / "examples" / name), str(example))

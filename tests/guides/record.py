@@ -24,7 +24,7 @@ WRITTEN = {
 """The files that the later steps read, as patterns."""
 
 
-def record(name: str) -> None:
+def record(name: str):
     target = ROOT / "tests" / "data" / "guides" / (name.partition("-")[2] + ".tar.gz")
     with tempfile.TemporaryDirectory() as folder:
         example = pathlib.Path(folder, "example")

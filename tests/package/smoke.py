@@ -36,7 +36,7 @@ def only(pattern: str) -> str:
     return found[0]
 
 
-def check_contents(wheel: str, sdist: str) -> None:
+def check_contents(wheel: str, sdist: str):
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert top == ALLOWED_TOP_LEVEL, f"the wheel puts {sorted(top)} into site-packages"
@@ -60,7 +60,7 @@ def check_contents(wheel: str, sdist: str) -> None:
     check_metadata(zipfile.ZipFile(wheel).read(metadata).decode())
 
 
-def check_metadata(text: str) -> None:
+def check_metadata(text: str):
     head, _, readme = text.partition("\n\n")
     fields = [line.split(": ", 1) for line in head.splitlines() if ": " in line]
     links = dict(value.split(", ", 1) for key, value in fields if key == "Project-URL")
@@ -82,7 +82,7 @@ class Environment:
       python: the interpreter to make it with.
     """
 
-    def __init__(self, folder: str, python: str) -> None:
+    def __init__(self, folder: str, python: str):
         self.folder = folder
         self._bin = os.path.join(folder, "venv", "bin")
         self._variables = {
@@ -107,7 +107,7 @@ class Environment:
         return done.stdout
 
 
-def check_python(wheel: str, python: str) -> None:
+def check_python(wheel: str, python: str):
     """The wheel can be installed on an interpreter, and the command shows its version."""
     version = os.path.basename(wheel).split("-")[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +116,7 @@ def check_python(wheel: str, python: str) -> None:
         assert environment.run("tf-lossscale", "--version") == f"tf-lossscale {version}\n"
 
 
-def check_installed(wheel: str) -> None:
+def check_installed(wheel: str):
     """The wheel can be installed, and its commands work."""
     with tempfile.TemporaryDirectory() as folder:
         run = Environment(folder, sys.executable).run
@@ -142,7 +142,7 @@ def check_installed(wheel: str) -> None:
             assert "tf_lossscale" in result.read()
 
 
-def main(arguments: List[str]) -> None:
+def main(arguments: List[str]):
     folder, *pythons = arguments
     wheel = only(os.path.join(folder, "*.whl"))
     for python in pythons:

@@ -52,24 +52,24 @@ class Use(NamedTuple):
 class Uses(ast.NodeVisitor):
     """Finds the uses in a module."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module):
         self.found: List[Use] = []
         self._scopes: List[str] = []
         self._imported = set(imported_by(tree))
         self.visit(tree)
 
-    def note(self, kind: str, node: ast.AST) -> None:
+    def note(self, kind: str, node: ast.AST):
         place = ".".join(self._scopes) or "the module"
         self.found.append(Use(kind, place, getattr(node, "lineno", 0)))
 
-    def visit_scope(self, node: ast.AST) -> None:
+    def visit_scope(self, node: ast.AST):
         self._scopes.append(getattr(node, "name", ""))
         self.generic_visit(node)
         self._scopes.pop()
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_scope
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def visit_Attribute(self, node: ast.Attribute):
         path = path_of(node)
         is_written = isinstance(node.ctx, (ast.Store, ast.Del))
         if node.attr in FRAMES or path == "inspect.stack":
@@ -84,7 +84,7 @@ class Uses(ast.NodeVisitor):
             self.note(CLASS, node)
         self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:
+    def visit_Subscript(self, node: ast.Subscript):
         is_written = isinstance(node.ctx, (ast.Store, ast.Del))
         key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
         is_upward = str(key).split(".")[0] in OURS
@@ -92,7 +92,7 @@ class Uses(ast.NodeVisitor):
             self.note(MODULES, node)
         self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> None:
+    def visit_Call(self, node: ast.Call):
         path = path_of(node.func)
         if path in SETTERS:
             self.note(SET, node)
@@ -100,7 +100,7 @@ class Uses(ast.NodeVisitor):
             self.note(MODULES, node)
         self.generic_visit(node)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+    def visit_ImportFrom(self, node: ast.ImportFrom):
         parts = [] if node.level else str(node.module).split(".")
         is_private = any(part.startswith("_") and not part.startswith("__") for part in parts[1:])
         if parts and parts[0] not in OURS and (is_private or str(node.module) == "json.scanner"):

@@ -19,7 +19,7 @@ class Package:
       name: the name that it is imported by. If it differs, the modules do not use it themselves.
     """
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: str, name: str):
         self.folder = folder
         self.source = ROOT / folder
         self.name = name

@@ -20,7 +20,7 @@ def importable_names(folder: pathlib.Path) -> Iterable[str]:
             yield path.name
 
 
-def test_no_module_hides_another() -> None:
+def test_no_module_hides_another():
     with_tests = {test.parent for test in TESTS.rglob("test_*.py")}
     on_path = {
         folder if not (folder / "__init__.py").exists() else folder.parent for folder in with_tests

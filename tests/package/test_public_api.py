@@ -61,28 +61,28 @@ def promised() -> Dict[str, Set[str]]:
     return table
 
 
-def test_the_table_of_paths_is_what_was_promised() -> None:
+def test_the_table_of_paths_is_what_was_promised():
     assert {namespace: set(names) for namespace, names in _paths.NAMESPACES.items()} == promised()
 
 
 @pytest.mark.parametrize("module", OWN)
-def test_modules_of_this_package_have_their_own_names(module: str) -> None:
+def test_modules_of_this_package_have_their_own_names(module: str):
     found = importlib.import_module(f"tf_lossscale.{module}".rstrip("."))
     assert set(found.__all__) == (OWN[module] | (TOP if not module else set()))
 
 
-def test_every_promised_namespace_is_a_module() -> None:
+def test_every_promised_namespace_is_a_module():
     for namespace in promised():
         assert importlib.import_module("tf_lossscale." + namespace).__all__
     assert {namespace.partition(".")[0] for namespace in promised()} <= TOP
     assert tf_lossscale.__version__
 
 
-def test_the_commands_are_what_was_promised() -> None:
+def test_the_commands_are_what_was_promised():
     assert {*main.CODEMODS, *main.OTHERS} == COMMANDS
 
 
-def test_the_options_of_migrate_are_still_there(capsys: pytest.CaptureFixture) -> None:
+def test_the_options_of_migrate_are_still_there(capsys: pytest.CaptureFixture):
     assert main.main(["migrate", "--help"]) == 0
     shown = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", capsys.readouterr().out)
     assert set(MIGRATE.split()) <= set(shown)

@@ -53,7 +53,7 @@ class Fork:
         env: Dict[str, str],
         inherited: Sequence[int] = (),
         preload: str = "",
-    ) -> None:
+    ):
         self.args = list(args)
         self.returncode: Optional[int] = None
         # Files, so that no program waits for a reader.
@@ -99,12 +99,12 @@ class Fork:
                 self._texts.append(file.read().decode("utf-8", "replace"))
         return self._texts[0], self._texts[1]
 
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, number: int):
         """Sends a signal, unless the program has ended."""
         if self.returncode is None:
             os.kill(self.pid, number)
 
-    def kill(self) -> None:
+    def kill(self):
         """Kills the program."""
         self.send_signal(signal.SIGKILL)
 
@@ -167,7 +167,7 @@ def _next_program(connection: socket.socket) -> Dict[str, Any]:
                 break
 
 
-def _fork_program(descriptors: List[int]) -> None:
+def _fork_program(descriptors: List[int]):
     """Forks again and returns in the child; the parent sends its number and its exit status."""
     status = descriptors[2]
     pid = os.fork()
@@ -184,7 +184,7 @@ def _fork_program(descriptors: List[int]) -> None:
     os._exit(0)
 
 
-def _set_up(request: Dict[str, Any], descriptors: List[int]) -> None:
+def _set_up(request: Dict[str, Any], descriptors: List[int]):
     """Makes this process what a new interpreter that starts the program would be."""
     out, err, _, *inherited = descriptors
     for descriptor, number in ((out, 1), (err, 2)):

@@ -100,7 +100,7 @@ def expected(count: int, momentum: float) -> List[Step]:
     return found
 
 
-def check(runs: Dict[str, Any], what: str, count: int, copies: int) -> None:
+def check(runs: Dict[str, Any], what: str, count: int, copies: int):
     """Asserts that all replicas of this process, `copies`, did in each run what they must."""
     for name, run in runs.items():
         wanted, applied = expected(count, MOMENTA[name]), 0
@@ -114,7 +114,7 @@ def check(runs: Dict[str, Any], what: str, count: int, copies: int) -> None:
             assert row["count"] == steps_so_far, (what, name, number)
 
 
-def check_readings(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5) -> None:
+def check_readings(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5):
     """Asserts that the monitor reported each step, and changed nothing."""
     skipped, in_a_row, bad, wanted = 0, 0, None, []
     for number, step in enumerate(expected(count, momentum), 1):
@@ -141,7 +141,7 @@ def loss_of(variables: List[Any]) -> Any:
 class Training:
     """An optimizer, the variables that it trains, and the step of a replica."""
 
-    def __init__(self, strategy: Any, name: str, mode: str, momentum: float) -> None:
+    def __init__(self, strategy: Any, name: str, mode: str, momentum: float):
         self._strategy, self._mode = strategy, mode
         self._in_graph = mode.startswith("graph")
         self.subject = SUBJECTS.get(name)
@@ -166,7 +166,7 @@ class Training:
             if kind.name == "keras3":
                 self.optimizer.build(self.variables)
 
-    def _wrap_v1(self, name: str, momentum: float) -> None:
+    def _wrap_v1(self, name: str, momentum: float):
         inner: Any = tf1.train.GradientDescentOptimizer(RATE)
         if momentum:
             inner = tf1.train.MomentumOptimizer(RATE, momentum)
@@ -282,12 +282,12 @@ def own(name: str) -> bool:
 class Watch:
     """The monitor of an optimizer, and what it reports after each step."""
 
-    def __init__(self, optimizer: Any, wanted: bool) -> None:
+    def __init__(self, optimizer: Any, wanted: bool):
         make = tfls.monitoring.Monitor
         self._monitor = make(optimizer, warn_at_minimum=False) if wanted else None
         self.readings: List[Any] = []
 
-    def read(self) -> None:
+    def read(self):
         if self._monitor is not None:
             scale = self._monitor.loss_scale
             self.readings.append([*self._monitor.counts(), self._monitor.first_bad, scale])
@@ -436,7 +436,7 @@ def make_strategy(count: int, in_graph: bool) -> Any:
     return replicas.multi_worker() if "TF_CONFIG" in os.environ else replicas.mirrored(count)
 
 
-def main() -> None:
+def main():
     count, watch, cases = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
     strategy = make_strategy(count, ":graph" in cases[0])
     print(

@@ -95,7 +95,7 @@ class Outcome(NamedTuple):
     scale: float
 
 
-def call(subject: Any, name: str) -> Outcome:
+def call(subject, name: str) -> Outcome:
     cls = subject.kind.optimizers.Adam
     decays = "weight_decay" in inspect.signature(cls.__init__).parameters
     inner = optimizer_of(subject.kind, "Adam", **({"weight_decay": 0.5} if decays else {}))
@@ -121,7 +121,7 @@ UNCHANGED = [1.0, 2.0]
 
 
 @pytest.mark.parametrize("subject", ORIGINALS, ids=str)
-def test_no_method_updates_a_variable_that_does_not_with_the_original(subject: Any) -> None:
+def test_no_method_updates_a_variable_that_does_not_with_the_original(subject):
     refused = set()
     with support.eager():
         for name in methods_of(subject.kind):
@@ -146,16 +146,16 @@ def average_legacy(kind: Any) -> Any:
     class Average(kind.optimizers.Optimizer):
         """Keeps a mean of each variable, as MovingAverage of tensorflow-addons does."""
 
-        def __init__(self, inner: Any) -> None:
+        def __init__(self, inner: Any):
             super().__init__("Average")
             self._inner = inner
 
-        def _create_slots(self, variables: Any) -> None:
+        def _create_slots(self, variables: Any):
             self._inner._create_slots(variables)
             for variable in variables:
                 self.add_slot(variable, "mean")
 
-        def _create_hypers(self) -> None:
+        def _create_hypers(self):
             self._inner._create_hypers()
 
         def _prepare(self, variables: Any) -> Any:
@@ -179,13 +179,13 @@ def average_new(kind: Any) -> Any:
     class Average(kind.optimizers.Optimizer):
         """Passes each update on, for all Keras optimizers that have `update_step`."""
 
-        def __init__(self, inner: Any) -> None:
+        def __init__(self, inner: Any):
             options = {"learning_rate": 0.5} if kind.name == "keras3" else {}
             super().__init__(name="Average", **options)
             self._learning_rate = getattr(self, "_learning_rate", 0.5)
             self._inner = inner
 
-        def build(self, variables: Any) -> None:
+        def build(self, variables: Any):
             super().build(variables)
             self._inner.build(variables)
 
@@ -205,15 +205,15 @@ MAKE: Dict[str, Callable[[Any], Any]] = {
 }
 
 
-def wrapped(subject: Any) -> Any:
+def wrapped(subject) -> Any:
     return subject.dynamic(optimizer_of(subject.kind), 8.0)
 
 
 every = pytest.mark.parametrize("subject", [*recorded.originals(), *recorded.ours()], ids=str)
 
 
-def step_of(outer: Any, gradient: Any, variable: Any, in_function: bool) -> None:
-    def step() -> None:
+def step_of(outer: Any, gradient: Any, variable: Any, in_function: bool):
+    def step():
         outer.apply_gradients([(gradient, variable)])
 
     if hasattr(outer, "build"):
@@ -224,9 +224,7 @@ def step_of(outer: Any, gradient: Any, variable: Any, in_function: bool) -> None
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 @every
-def test_updates_of_an_optimizer_outside_are_refused(
-    subject: Any, is_sparse: bool, in_function: bool
-) -> None:
+def test_updates_of_an_optimizer_outside_are_refused(subject, is_sparse: bool, in_function: bool):
     with support.eager():
         variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
         scaled = wrapped(subject)
@@ -248,7 +246,7 @@ def test_updates_of_an_optimizer_outside_are_refused(
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)
-def test_what_the_message_says_to_write_works(subject: Any) -> None:
+def test_what_the_message_says_to_write_works(subject):
     """The other way around: an overflow is skipped, and the scale halves."""
     with support.eager():
         variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
@@ -261,14 +259,14 @@ def test_what_the_message_says_to_write_works(subject: Any) -> None:
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)
-def test_an_optimizer_outside_that_calls_apply_gradients_works(subject: Any) -> None:
+def test_an_optimizer_outside_that_calls_apply_gradients_works(subject):
     """It sums two gradients, as those that accumulate do, and leaves the step to ours."""
 
     class Accumulating:
-        def __init__(self, inner: Any) -> None:
+        def __init__(self, inner: Any):
             self.inner, self.sums = inner, None
 
-        def apply_gradients(self, pairs: Any) -> None:
+        def apply_gradients(self, pairs: Any):
             gradients = [gradient for gradient, _ in pairs]
             if self.sums is None:
                 self.sums = gradients
@@ -293,11 +291,11 @@ def test_an_optimizer_outside_that_calls_apply_gradients_works(subject: Any) -> 
 class Outer(tf1.train.Optimizer):
     """Passes each update on."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any):
         super().__init__(use_locking=False, name="Outer")
         self._inner = inner
 
-    def _prepare(self) -> None:
+    def _prepare(self):
         self._inner._prepare()
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
@@ -335,9 +333,7 @@ V1 = v1_optimizers()
 @pytest.mark.parametrize("resource", [False, True], ids=["reference", "resource"])
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("name", list(V1))
-def test_updates_of_a_v1_optimizer_outside_are_refused(
-    name: str, is_sparse: bool, resource: bool
-) -> None:
+def test_updates_of_a_v1_optimizer_outside_are_refused(name: str, is_sparse: bool, resource: bool):
     make, error = V1[name]
     with support.graph():
         variable = tf1.get_variable("v", initializer=[1.0, 2.0], use_resource=resource)
@@ -353,7 +349,7 @@ def test_updates_of_a_v1_optimizer_outside_are_refused(
 
 @pytest.mark.parametrize("method", UPDATE_METHODS["v1"])
 @pytest.mark.parametrize("name", [name for name in V1 if name.endswith("-ours")])
-def test_a_v1_method_that_is_called_directly_is_refused(name: str, method: str) -> None:
+def test_a_v1_method_that_is_called_directly_is_refused(name: str, method: str):
     make, error = V1[name]
     with pytest.raises(error, match=r"never update the loss scale: call apply_gradients\(\)"):
         getattr(make(), method)(None, None)

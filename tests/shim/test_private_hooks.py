@@ -54,7 +54,7 @@ def no_constant(value: float) -> Any:
     return tf.random.uniform([2], value, value, seed=1)
 
 
-def train_v1(optimizer: Any, log: Log) -> None:
+def train_v1(optimizer: Any, log: Log):
     variable = tf1.Variable([1.0, 2.0], name="v", use_resource=True)
     other = tf1.Variable([1.0, 2.0], name="w", use_resource=True)
 
@@ -75,14 +75,14 @@ def train_v1(optimizer: Any, log: Log) -> None:
     optimizer.minimize(given, var_list=[variable])
 
 
-def use_loss_scale(loss_scale: Any, log: Log) -> None:
+def use_loss_scale(loss_scale: Any, log: Log):
     log.append("- update, repr, get_config, from_config")
     loss_scale.update([no_constant(1.0)])
     repr(loss_scale)
     type(loss_scale).from_config(loss_scale.get_config())
 
 
-def use_manager(manager: Any, log: Log) -> None:
+def use_manager(manager: Any, log: Log):
     for factor in (1.0, float("inf")):
         log.append(f"- times {factor}")
         finite = tf.reduce_all(tf1.is_finite(no_constant(1.0) * factor))
@@ -90,7 +90,7 @@ def use_manager(manager: Any, log: Log) -> None:
 
 
 def train_keras(kind: Any) -> Callable[[Any, Log], None]:
-    def train(optimizer: Any, log: Log) -> None:
+    def train(optimizer: Any, log: Log):
         variable = recorded.make_variable(kind, [1.0, 2.0], "v")
         other = recorded.make_variable(kind, [1.0, 2.0], "w")
         for factor in (1.0, float("inf")):
@@ -119,7 +119,7 @@ def keras_subjects() -> Iterator[Subject]:
             name = "LossScaleOptimizerV3" if kind.name == "new" else "LossScaleOptimizer"
             original = getattr(sys.modules[original.__module__], name)
 
-        def make(cls: Any, subject: Any = subject) -> Any:
+        def make(cls: Any, subject=subject) -> Any:
             argument = "dynamic" if subject.api == "experimental" else None
             inner = subject.inner("SGD", learning_rate=0.5)
             return cls(inner) if argument is None else cls(inner, argument)
@@ -225,7 +225,7 @@ STATELESS = {"_stateless_handle_finite_grads", "_stateless_handle_non_finite_gra
 
 
 @every
-def test_the_table_has_what_the_original_calls(subject: Subject) -> None:
+def test_the_table_has_what_the_original_calls(subject: Subject):
     hooks = [hook for hook in PRIVATE_HOOKS[subject.hooks] if hook.exists()]
     known = {hook.name for hook in hooks}
     found = methods_that_it_calls(subject.original, known) - STATELESS
@@ -288,7 +288,7 @@ def calls(subject: Subject, cls: Any, names: Set[str], mode: str) -> Log:
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 @every
-def test_overrides_are_called_as_by_the_original(subject: Subject, mode: str) -> None:
+def test_overrides_are_called_as_by_the_original(subject: Subject, mode: str):
     if mode == "graph" and subject.hooks in ("new", "keras3"):
         pytest.skip("these optimizers have no graph mode")
     hooks = [hook for hook in PRIVATE_HOOKS[subject.hooks] if hook.exists()]
@@ -317,7 +317,7 @@ def test_overrides_are_called_as_by_the_original(subject: Subject, mode: str) ->
 # What a program can do with it.
 
 
-def test_gradients_of_contrib_are_divided_by_an_override() -> None:
+def test_gradients_of_contrib_are_divided_by_an_override():
     """The method of the original, which no other class has."""
     seen = []
 
@@ -335,9 +335,7 @@ def test_gradients_of_contrib_are_divided_by_an_override() -> None:
 
 
 @pytest.mark.parametrize("in_class", [True, False])
-def test_a_method_that_a_program_replaces_in_our_class_is_called(
-    in_class: bool, monkeypatch: Any
-) -> None:
+def test_a_method_that_a_program_replaces_in_our_class_is_called(in_class: bool, monkeypatch: Any):
     v1 = tfls.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer
     own, calls = v1._scale_grad, []
 
@@ -391,7 +389,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("hook", sorted(REFUSED), ids=lambda hook: hook.name)
 @either
-def test_an_override_that_nothing_calls_is_refused(cls: Any, hook: Any) -> None:
+def test_an_override_that_nothing_calls_is_refused(cls: Any, hook: Any):
     for way, make in in_programs(cls, hook.name).items():
         with pytest.raises(TypeError) as caught:
             make()
@@ -401,7 +399,7 @@ def test_an_override_that_nothing_calls_is_refused(cls: Any, hook: Any) -> None:
 
 
 @either
-def test_other_methods_are_not_refused(cls: Any) -> None:
+def test_other_methods_are_not_refused(cls: Any):
     called = {hook.name for hooks in PRIVATE_HOOKS.values() for hook in hooks if not hook.instead}
     later = {"check_finite"} if recorded.default_kind() != "keras3" else set()
     refused = {hook.name for hook in REFUSED}  # one can have the name of a method of a v1 class
@@ -414,7 +412,7 @@ def test_other_methods_are_not_refused(cls: Any) -> None:
     recorded.default_kind() == "keras3" or "keras3" not in {kind.name for kind in recorded.kinds()},
     reason="there is one Keras, or the class statement is refused already",
 )
-def test_a_method_of_keras_3_is_refused_where_its_optimizers_are_used() -> None:
+def test_a_method_of_keras_3_is_refused_where_its_optimizers_are_used():
     """A class that wraps optimizers of Keras 2 may have a method of the same name."""
     (kind,) = [kind for kind in recorded.kinds() if kind.name == "keras3"]
     cls = keras_classes()[0]
@@ -456,7 +454,7 @@ def overriding(cls: Any, count: int, seen: List[Applied]) -> Any:
     return Mine
 
 
-def wrapped(subject: Any, cls: Any) -> Any:
+def wrapped(subject, cls: Any) -> Any:
     """A subclass of the class of a subject, around SGD, with a dynamic loss scale."""
     inner = subject.inner("SGD", learning_rate=0.5)
     return cls(inner, "dynamic") if subject.api == "experimental" else cls(inner)
@@ -467,7 +465,7 @@ ours = pytest.mark.parametrize("subject", recorded.ours(), ids=str)
 
 @pytest.mark.parametrize("count", [0, 2, 3, 4])
 @ours
-def test_overrides_for_other_versions_are_called(subject: Any, count: int) -> None:
+def test_overrides_for_other_versions_are_called(subject, count: int):
     """`_apply_gradients` had three arguments in 1.15, four in 2.2 to 2.4, then three, or two."""
     seen: List[Applied] = []
     with support.eager():
@@ -481,7 +479,7 @@ def test_overrides_for_other_versions_are_called(subject: Any, count: int) -> No
 
 
 @ours
-def test_an_override_of_compute_gradients_is_called_by_minimize(subject: Any) -> None:
+def test_an_override_of_compute_gradients_is_called_by_minimize(subject):
     """That of `OptimizerV2`, also where the optimizer has another method in its place."""
     cls = subject.cls
 
@@ -503,7 +501,7 @@ ORIGINALS = recorded.originals() if (2, 2) <= recorded.TF <= (2, 7) else []
 
 
 @pytest.mark.parametrize("subject", [*ORIGINALS, *recorded.ours()], ids=str)
-def test_an_override_of_the_strategy_check_is_called(subject: Any) -> None:
+def test_an_override_of_the_strategy_check_is_called(subject):
     """As programs did it for the strategies that the class refuses, up to TensorFlow 2.7."""
     strategy = tf.distribute.experimental.CentralStorageStrategy(["cpu:0"])
     allowed = type("Allowed", (subject.cls,), {"_raise_if_strategy_unsupported": lambda self: None})

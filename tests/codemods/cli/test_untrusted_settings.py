@@ -179,7 +179,7 @@ def test_the_search_ends_at_the_working_directory(command_line, monkeypatch):
     assert command_line.run("migrate", str(command_line.directory)).status == 0
 
 
-def foreign(path, monkeypatch) -> None:
+def foreign(path, monkeypatch):
     """Makes another user the owner of `path`, if this process may do so."""
     if os.geteuid() == 0:
         os.chown(path, 54321, 54321, follow_symlinks=False)

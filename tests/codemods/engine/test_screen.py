@@ -75,7 +75,7 @@ def test_not_ruled_out(name):
     assert note_without_place(UNCERTAIN[name].encode(), "a.py", Options()) is None
 
 
-def assert_resolved_to_nothing(source: bytes) -> None:
+def assert_resolved_to_nothing(source: bytes):
     for options in OPTIONS:
         note = note_without_place(source, "a.py", options)
         if note is not None:

@@ -15,7 +15,7 @@ NAMES = ["a.py", "b.py", "x.py", "\u00e9.py", "b\u00fc.py", ":a.py", "!x.py"]
 FOLDERS = [".", "a", "b", "a/b", "b/a", "a/b/c", "\u00e9", ":(top)"]
 
 
-def write(path, text: str) -> None:
+def write(path, text: str):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

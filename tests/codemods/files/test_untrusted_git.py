@@ -44,18 +44,18 @@ class Wire:
         return names
 
 
-def touch_all() -> None:
+def touch_all():
     """Makes git read the content of each file, because its time differs from the index."""
     for name in ("a.py", "src/b.py", "notes.txt"):
         os.utime(name, (1, 1))
 
 
-def set_config(**values: str) -> None:
+def set_config(**values: str):
     for key, value in values.items():
         git("config", key.replace("__", "."), value)
 
 
-def attributes(line: str) -> None:
+def attributes(line: str):
     # Not .gitattributes, which would be a change that is not committed.
     with open(".git/info/attributes", "w", encoding="utf-8") as file:
         file.write(line + "\n")
@@ -154,7 +154,7 @@ def test_nothing_of_a_work_tree_runs(committed, wire, trip):
     assert snapshot(committed.directory / ".git") == tree
 
 
-def refuses_to_write(committed) -> None:
+def refuses_to_write(committed):
     tree = snapshot(committed.directory)
     ran = committed.run("migrate", "--write")
     assert ran.status == 2, ran.err
@@ -189,7 +189,7 @@ def test_a_program_called_git_in_the_repository_does_not_run(committed, wire, mo
     assert wire.take() == []
 
 
-def created(committed, where: str) -> None:
+def created(committed, where: str):
     """Makes another repository, with one committed file."""
     git("init", "-q", where)
     committed.path(f"{where}/c.py").write_bytes(LEGACY)
@@ -235,7 +235,7 @@ def test_a_pipe_in_place_of_a_file_holds_no_run(committed, soon_stuck, name):
 # Each file is looked up in the work tree that holds it.
 
 
-def refused(command_line, *argv: str, says: str) -> None:
+def refused(command_line, *argv: str, says: str):
     """`--write` changes nothing and says why; with `--allow-dirty` it would."""
     before = snapshot(command_line.directory.parent)
     ran = command_line.run("migrate", "--write", *argv)

@@ -35,7 +35,7 @@ def outside(command_line, tmp_path):
     return folder
 
 
-def swap(outside) -> None:
+def swap(outside):
     """Makes `sub` a link that leads outside, once."""
     if not os.path.islink("sub"):
         os.rename("sub", "moved")
@@ -146,7 +146,7 @@ def test_a_python_file_that_is_no_file_is_not_opened(legacy, outside, kind):
     assert legacy.path("a.py").read_bytes() == FINAL
 
 
-def make_special(name: str, kind: str, outside) -> None:
+def make_special(name: str, kind: str, outside):
     if kind == "pipe":
         os.mkfifo(name)
     elif kind == "socket":
@@ -387,7 +387,7 @@ def test_two_runs_that_replace_a_file_leave_it_whole(tmp_path, monkeypatch, mome
         monkeypatch.setattr(atomic_write, "fcntl", None)
     outcomes = []
 
-    def replaced(new: bytes) -> None:
+    def replaced(new: bytes):
         try:
             atomic_write.replace(path, b"old", new)
             outcomes.append(new)

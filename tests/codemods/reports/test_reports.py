@@ -239,7 +239,7 @@ class Page(html.parser.HTMLParser):
 
     VOID = {"meta", "input", "br", "link", "img"}
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str):
         super().__init__()
         self.open: list = []
         self.places: list = []

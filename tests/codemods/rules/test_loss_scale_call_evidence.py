@@ -48,7 +48,7 @@ NOT_KNOWN = {
 }
 
 
-def check_rewritten(source: str) -> None:
+def check_rewritten(source: str):
     result = transformed(source, FINAL)
     assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
     after = result.source.decode()
@@ -59,7 +59,7 @@ def check_rewritten(source: str) -> None:
     assert not any(finding.applied or finding.code == "LS302" for finding in again.findings)
 
 
-def check_renamed(source: str, options: Options) -> None:
+def check_renamed(source: str, options: Options):
     """All places go to the shim, which reads the loss scale both ways; no call is edited."""
     result = transformed(source, options)
     after = result.source.decode()

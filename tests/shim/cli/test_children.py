@@ -50,7 +50,7 @@ def below_run(*command: str, **variables: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_path(monkeypatch: pytest.MonkeyPatch):
     """The package is then on nobody's path, as when `run` is called in a checkout."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
@@ -67,7 +67,7 @@ def other_environment(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("path", ["", "/a", "/a:", ":/a:/b"])
-def test_another_environment_is_left_as_it_was(other_environment: str, path: str) -> None:
+def test_another_environment_is_left_as_it_was(other_environment: str, path: str):
     variables: Dict[str, str] = {"PYTHONPATH": path} if path else {}
     alone = output([other_environment, "-c", SHOW], **variables)
     assert below_run(other_environment, "-c", SHOW, **variables) == alone
@@ -90,12 +90,12 @@ def other_pythons() -> List[str]:
     return found
 
 
-def test_other_versions_of_python_are_left_as_they_were() -> None:
+def test_other_versions_of_python_are_left_as_they_were():
     for python in other_pythons():
         assert below_run(python, "-c", SHOW) == output([python, "-c", SHOW]), python
 
 
-def test_python_2_can_read_the_module() -> None:
+def test_python_2_can_read_the_module():
     """What is new since Python 2.7 and would be a SyntaxError there, by the tree."""
     import ast
 
@@ -113,7 +113,7 @@ def test_python_2_can_read_the_module() -> None:
             assert not node.args.kwonlyargs, node.name
 
 
-def test_a_child_of_the_same_environment_has_the_names_and_an_unchanged_path() -> None:
+def test_a_child_of_the_same_environment_has_the_names_and_an_unchanged_path():
     alone = json.loads(output([sys.executable, "-c", SHOW]))
     in_child = json.loads(below_run(sys.executable, "-c", SHOW))
     assert in_child[0] == alone[0]  # sys.path
@@ -123,7 +123,7 @@ def test_a_child_of_the_same_environment_has_the_names_and_an_unchanged_path() -
     assert len(in_child[3]) == len(alone[3]) + 1
 
 
-def test_the_sitecustomize_of_the_user_runs(tmp_path: Any, other_environment: str) -> None:
+def test_the_sitecustomize_of_the_user_runs(tmp_path: Any, other_environment: str):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.was_here = __file__\n")
     code = "import sitecustomize, sys; print(sys.was_here, sitecustomize.__file__)"
     for python in (sys.executable, other_environment):
@@ -131,7 +131,7 @@ def test_the_sitecustomize_of_the_user_runs(tmp_path: Any, other_environment: st
         assert said == [str(tmp_path / "sitecustomize.py")] * 2
 
 
-def test_uninstalling_ends_it_before_tensorflow_is_imported() -> None:
+def test_uninstalling_ends_it_before_tensorflow_is_imported():
     code = (
         "import importlib.util, sys, tf_lossscale; tf_lossscale.uninstall()\n"
         "print([type(each).__name__ for each in sys.meta_path if not isinstance(each, type)])\n"
@@ -142,7 +142,7 @@ def test_uninstalling_ends_it_before_tensorflow_is_imported() -> None:
     assert said[1].startswith("_frozen_importlib")
 
 
-def test_first_imports_from_several_threads_do_not_wait_for_ever() -> None:
+def test_first_imports_from_several_threads_do_not_wait_for_ever():
     program = os.path.join(REPOSITORY, "tests", "shim", "cli", "programs", "threads.py")
     said = below_run(sys.executable, "-W", "ignore", program, "2")
     assert json.loads(said.splitlines()[-1]) == {}

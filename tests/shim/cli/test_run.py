@@ -34,7 +34,7 @@ def agree(
     return ours
 
 
-def test_spawned_forked_and_started_processes_have_the_names_too() -> None:
+def test_spawned_forked_and_started_processes_have_the_names_too():
     done = run(["tf_lossscale"], os.path.join(SHIM, "cli", "programs", "parent.py"))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
@@ -61,7 +61,7 @@ sys.exit(5)
     [[], ["-u"], ["-O", "-B", "-X", "dev", "-W", "error::UserWarning", "-X", "key=value"], ["-bb"]],
     ids=" ".join,
 )
-def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str]) -> None:
+def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str]):
     (tmp_path / "script.py").write_text(SHOW)
     env = {"PYTHONWARNINGS": "ignore::ImportWarning"}
     for path in (str(tmp_path / "script.py"), "script.py"):
@@ -70,13 +70,13 @@ def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str])
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python has it from 3.11 on")
-def test_a_safe_path_stays_safe(tmp_path: Any) -> None:
+def test_a_safe_path_stays_safe(tmp_path: Any):
     (tmp_path / "script.py").write_text(SHOW)
     agree(["script.py"], ["-P"], cwd=str(tmp_path))
     agree(["script.py"], cwd=str(tmp_path), env={"PYTHONSAFEPATH": "1"})
 
 
-def test_modules_code_folders_archives_and_standard_input_run(tmp_path: Any) -> None:
+def test_modules_code_folders_archives_and_standard_input_run(tmp_path: Any):
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -120,14 +120,14 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("name", sorted(FAILURES))
-def test_what_a_script_ends_with_reads_as_under_python(tmp_path: Any, name: str) -> None:
+def test_what_a_script_ends_with_reads_as_under_python(tmp_path: Any, name: str):
     (tmp_path / "script.py").write_text(FAILURES[name])
     done = agree(["script.py"], cwd=str(tmp_path))
     assert done.stderr or done.stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a signal of POSIX")
-def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any) -> None:
+def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any):
     (tmp_path / "script.py").write_text(
         "import os, signal, time\n"
         # A job that a shell starts in the background ignores it otherwise.
@@ -145,7 +145,7 @@ def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any) -> 
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
-def test_an_option_that_would_drop_the_names_is_refused(tmp_path: Any, option: str) -> None:
+def test_an_option_that_would_drop_the_names_is_refused(tmp_path: Any, option: str):
     code = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); from tf_lossscale._cli.main import main"
     )
@@ -236,7 +236,7 @@ print(hash("the order of a set"))
 """
 
 
-def test_a_seed_sets_all_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_sets_all_generators(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)  # tox sets it, and it takes precedence
     done = run(["tf_lossscale._cli.main", "run", "--seed", "7", "-c", SEEDED])
     hashed = python("-c", "print(hash('the order of a set'))", env={"PYTHONHASHSEED": "7"}).stdout
@@ -247,6 +247,6 @@ def test_a_seed_sets_all_generators(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
-def test_a_seed_that_is_no_whole_number_in_range_is_refused(seed: str, capsys: Any) -> None:
+def test_a_seed_that_is_no_whole_number_in_range_is_refused(seed: str, capsys: Any):
     assert main(["run", "--seed", seed, "-c", "pass"]) == 2
     assert "is not a whole number from 0 to 4294967295" in capsys.readouterr().err

@@ -17,14 +17,14 @@ by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 
 
 @pytest.mark.parametrize("replicas", ["1", "2"])
-def test_every_optimizer_in_every_mode(replicas: str) -> None:
+def test_every_optimizer_in_every_mode(replicas: str):
     program = "core/programs/accumulating.py"
     found = processes.run_program(program, replicas, timeout=600, keras=True)
     assert len(found) > 15
     assert {name: difference for name, difference in found.items() if difference} == {}
 
 
-def made(subject: Any, micro_batches: int = 2, **options: Any) -> Any:
+def made(subject, micro_batches: int = 2, **options: Any) -> Any:
     """A variable, the optimizer, and the optimizer with accumulated gradients."""
     variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
     optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5, **options), 8.0, 100)
@@ -36,7 +36,7 @@ def value(variable: Any) -> List[float]:
 
 
 @by_subject
-def test_one_infinite_micro_batch_skips_the_step_and_halves_the_scale_once(subject: Any) -> None:
+def test_one_infinite_micro_batch_skips_the_step_and_halves_the_scale_once(subject):
     with support.eager():
         variable, optimizer, accumulated = made(subject, 3)
         for gradient in (INF, 1.0, -INF):
@@ -51,7 +51,7 @@ def test_one_infinite_micro_batch_skips_the_step_and_halves_the_scale_once(subje
 
 @by_subject
 @pytest.mark.parametrize("style", ["keras 2", "keras 3"])
-def test_loops_of_both_kinds(subject: Any, style: str) -> None:
+def test_loops_of_both_kinds(subject, style: str):
     if style == "keras 3" and subject.kind.name != "keras3":
         style = "keras 2"
     with support.eager():
@@ -59,7 +59,7 @@ def test_loops_of_both_kinds(subject: Any, style: str) -> None:
         source = recorded.gradient_source(variable)
 
         @tf.function
-        def step(factor: Any) -> None:
+        def step(factor: Any):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_sum(source * factor)
                 scale = optimizer.get_scaled_loss if style == "keras 2" else optimizer.scale_loss
@@ -77,7 +77,7 @@ def test_loops_of_both_kinds(subject: Any, style: str) -> None:
 @pytest.mark.parametrize("around", [False, True], ids=["eager", "in a function"])
 @pytest.mark.parametrize("parts", ["gradients", "update", "both"])
 @pytest.mark.parametrize("subject", [e for e in SUBJECTS if e.kind.name == "keras3"], ids=str)
-def test_loops_of_keras_3_in_parts(subject: Any, parts: str, around: bool) -> None:
+def test_loops_of_keras_3_in_parts(subject, parts: str, around: bool):
     with support.eager():
         variable, optimizer, accumulated = made(subject)
         source = recorded.gradient_source(variable)
@@ -87,13 +87,13 @@ def test_loops_of_keras_3_in_parts(subject: Any, parts: str, around: bool) -> No
                 scaled = optimizer.scale_loss(tf.reduce_sum(source * factor))
             return tape.gradient(scaled, [source])
 
-        def update(gradients: Any) -> None:
+        def update(gradients: Any):
             accumulated.apply_gradients(zip(gradients, [variable]))
 
         first = gradients if parts == "update" else tf.function(gradients)
         second = update if parts == "gradients" else tf.function(update)
 
-        def step(factor: Any) -> None:
+        def step(factor: Any):
             second(first(factor))
 
         call = tf.function(step) if around else step
@@ -105,7 +105,7 @@ def test_loops_of_keras_3_in_parts(subject: Any, parts: str, around: bool) -> No
 @pytest.mark.parametrize("mode", ["eager", "one function", "parts", "two functions"])
 @pytest.mark.parametrize("style", ["keras 2", "keras 3"])
 @pytest.mark.parametrize("subject", [e for e in SUBJECTS if e.kind.name == "keras3"], ids=str)
-def test_several_accumulators_of_one_optimizer(subject: Any, style: str, mode: str) -> None:
+def test_several_accumulators_of_one_optimizer(subject, style: str, mode: str):
     """Each makes its own steps, in whatever order; the scale changes while others accumulate."""
     with support.eager():
         optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 1)
@@ -122,19 +122,19 @@ def test_several_accumulators_of_one_optimizer(subject: Any, style: str, mode: s
             found = tape.gradient(scaled, [source])
             return found if style == "keras 3" else optimizer.get_unscaled_gradients(found)
 
-        def update(index: int, found: Any) -> None:
+        def update(index: int, found: Any):
             accumulated[index].apply_gradients(zip(found, [variables[index]]))
 
         compute = tf.function(gradients) if mode == "parts" else gradients
         updates = [tf.function(update) if mode == "parts" else update for _ in range(2)]
 
-        def step(index: int, factor: Any) -> None:
+        def step(index: int, factor: Any):
             updates[index](index, compute(index, factor))
 
         is_compiled = mode == "two functions"
         steps = [tf.function(step) if is_compiled else step for _ in range(2)]
 
-        def both(factors: Any) -> None:
+        def both(factors: Any):
             for index in range(2):
                 steps[index](index, factors[index])
 
@@ -151,7 +151,7 @@ def test_several_accumulators_of_one_optimizer(subject: Any, style: str, mode: s
 
 
 @by_subject
-def test_sparse_gradients_none_and_half_precision(subject: Any) -> None:
+def test_sparse_gradients_none_and_half_precision(subject):
     with support.eager():
         variable, _, accumulated = made(subject)
         other = recorded.make_variable(subject.kind, 1.0, "other")
@@ -162,7 +162,7 @@ def test_sparse_gradients_none_and_half_precision(subject: Any) -> None:
 
 
 @by_subject
-def test_none_in_the_last_micro_batch_counts_as_0(subject: Any) -> None:
+def test_none_in_the_last_micro_batch_counts_as_0(subject):
     with support.eager():
         variable, _, accumulated = made(subject)
         other = recorded.make_variable(subject.kind, 1.0, "other")
@@ -173,13 +173,13 @@ def test_none_in_the_last_micro_batch_counts_as_0(subject: Any) -> None:
 
 
 @by_subject
-def test_a_first_gradient_after_a_function_was_built_is_refused(subject: Any) -> None:
+def test_a_first_gradient_after_a_function_was_built_is_refused(subject):
     with support.eager():
         variable, _, accumulated = made(subject)
         other = recorded.make_variable(subject.kind, 1.0, "other")
 
         @tf.function
-        def step(has_both: bool) -> None:
+        def step(has_both: bool):
             gradient = tf.constant(1.0) if has_both else None
             accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable), (gradient, other)])
 
@@ -191,7 +191,7 @@ def test_a_first_gradient_after_a_function_was_built_is_refused(subject: Any) ->
 
 
 @by_subject
-def test_the_next_micro_batch_begins_a_step_after_an_error(subject: Any) -> None:
+def test_the_next_micro_batch_begins_a_step_after_an_error(subject):
     with support.eager():
         variable, _, accumulated = made(subject)
         pairs = [(tf.constant([1.0, 1.0]), variable)]
@@ -205,7 +205,7 @@ def test_the_next_micro_batch_begins_a_step_after_an_error(subject: Any) -> None
 
 
 @by_subject
-def test_sparse_gradients_without_a_shape(subject: Any) -> None:
+def test_sparse_gradients_without_a_shape(subject):
     with support.eager():
         variable, _, accumulated = made(subject)
         sparse = tf.IndexedSlices(tf.constant([1.0, 1.0]), tf.constant([1, 1]))
@@ -214,7 +214,7 @@ def test_sparse_gradients_without_a_shape(subject: Any) -> None:
         assert value(variable) == [1.0, 1.0]
 
 
-def test_sums_of_16_bit_gradients_do_not_overflow() -> None:
+def test_sums_of_16_bit_gradients_do_not_overflow():
     with support.eager():
         variable = tf.compat.v2.Variable(0.0, dtype=tf.float16)
         inner = tf.compat.v1.train.GradientDescentOptimizer(0.5)
@@ -226,7 +226,7 @@ def test_sums_of_16_bit_gradients_do_not_overflow() -> None:
 
 
 @by_subject
-def test_what_is_refused(subject: Any) -> None:
+def test_what_is_refused(subject):
     with support.eager():
         variable, optimizer, accumulated = made(subject)
         with pytest.raises(TypeError, match="takes an optimizer"):
@@ -243,7 +243,7 @@ def test_what_is_refused(subject: Any) -> None:
 
 @pytest.mark.skipif(recorded.TF < (2, 3), reason="Keras has no train_step")
 @by_subject
-def test_train_step_of_fit(subject: Any) -> None:
+def test_train_step_of_fit(subject):
     keras = subject.kind.keras
 
     class Model(keras.Model):  # type: ignore[misc, name-defined]  # untyped base

@@ -18,11 +18,11 @@ by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 by_experimental = pytest.mark.parametrize("subject", EXPERIMENTAL, ids=str)
 
 
-def sgd(subject: Any) -> Any:
+def sgd(subject) -> Any:
     return subject.inner("SGD", learning_rate=0.5)
 
 
-def scales_of(subject: Any, optimizer: Any, steps: int = 5) -> List[float]:
+def scales_of(subject, optimizer: Any, steps: int = 5) -> List[float]:
     """The loss scale after each of some skipped steps."""
     variable = recorded.make_variable(subject.kind, 1.0, "v")
     found = []
@@ -34,7 +34,7 @@ def scales_of(subject: Any, optimizer: Any, steps: int = 5) -> List[float]:
 
 @pytest.mark.parametrize("minimum", [2.0**-3, 1.0, 4.0])
 @by_subject
-def test_the_final_class(subject: Any, minimum: float) -> None:
+def test_the_final_class(subject, minimum: float):
     with support.eager():
         optimizer = subject.cls(sgd(subject), initial_scale=8.0, minimum_scale=minimum)
         assert optimizer.minimum_scale == minimum
@@ -42,7 +42,7 @@ def test_the_final_class(subject: Any, minimum: float) -> None:
 
 
 @by_experimental
-def test_the_experimental_class_and_from_loss_scale(subject: Any) -> None:
+def test_the_experimental_class_and_from_loss_scale(subject):
     with support.eager():
         for make in (subject.cls, tfls.keras.mixed_precision.from_loss_scale):
             for multiplier in (2.0, 4.0):
@@ -52,7 +52,7 @@ def test_the_experimental_class_and_from_loss_scale(subject: Any) -> None:
 
 
 @by_subject
-def test_it_is_saved_in_configurations(subject: Any) -> None:
+def test_it_is_saved_in_configurations(subject):
     with support.eager():
         usual = subject.cls(sgd(subject))
         assert "minimum_scale" not in str(usual.get_config())
@@ -65,14 +65,14 @@ def test_it_is_saved_in_configurations(subject: Any) -> None:
 
 
 @by_experimental
-def test_it_is_saved_in_configurations_of_the_experimental_class(subject: Any) -> None:
+def test_it_is_saved_in_configurations_of_the_experimental_class(subject):
     with support.eager():
         scale = V1.DynamicLossScale(8.0, 9, minimum_scale=2.0**-6)
         optimizer = subject.cls(sgd(subject), scale)
         assert subject.cls.from_config(optimizer.get_config()).minimum_scale == 2.0**-6
 
 
-def test_the_v1_loss_scale_in_a_session() -> None:
+def test_the_v1_loss_scale_in_a_session():
     with support.graph() as session:
         scale = V1.DynamicLossScale(2.0, 9, minimum_scale=0.25)
         update, _ = scale.update([tf.constant(NAN)])
@@ -88,7 +88,7 @@ def test_the_v1_loss_scale_in_a_session() -> None:
         }
 
 
-def test_the_manager_of_contrib() -> None:
+def test_the_manager_of_contrib():
     with support.eager():
         manager = CONTRIB.ExponentialUpdateLossScaleManager(2.0, 9, 1, 2, 0.5, minimum_scale=0.25)
         found = []
@@ -108,13 +108,13 @@ WRONG: Dict[str, Callable[[float], Any]] = {
 
 @pytest.mark.parametrize("minimum", [0.0, -1.0, NAN, float("inf"), 1e-50])
 @pytest.mark.parametrize("name", WRONG)
-def test_other_numbers_are_refused(name: str, minimum: float) -> None:
+def test_other_numbers_are_refused(name: str, minimum: float):
     with support.eager(), pytest.raises(ValueError, match="minimum_scale must be a number above 0"):
         WRONG[name](minimum)
 
 
 @by_subject
-def test_a_minimum_above_the_initial_scale_is_refused(subject: Any) -> None:
+def test_a_minimum_above_the_initial_scale_is_refused(subject):
     makers: Dict[str, Callable[[], Any]] = {
         "final": lambda: subject.cls(sgd(subject), initial_scale=4.0, minimum_scale=8.0),
         "v1": lambda: V1.DynamicLossScale(4.0, minimum_scale=8.0),
@@ -129,13 +129,13 @@ def test_a_minimum_above_the_initial_scale_is_refused(subject: Any) -> None:
 
 
 @by_subject
-def test_a_fixed_scale_has_none(subject: Any) -> None:
+def test_a_fixed_scale_has_none(subject):
     with support.eager(), pytest.raises(ValueError, match="does not shrink"):
         subject.cls(sgd(subject), dynamic=False, initial_scale=8.0, minimum_scale=0.5)
 
 
 @by_subject
-def test_the_monitor_does_not_call_1_the_minimum(subject: Any) -> None:
+def test_the_monitor_does_not_call_1_the_minimum(subject):
     with support.eager():
         optimizer = subject.cls(sgd(subject), initial_scale=2.0, minimum_scale=2.0**-6)
         monitor = tfls.monitoring.Monitor(optimizer)

@@ -59,14 +59,14 @@ def ends_of(program: str, *mode: str) -> Any:
 
 
 @final
-def test_the_original_or_the_shim_in_its_place_trains_as_recorded() -> None:
+def test_the_original_or_the_shim_in_its_place_trains_as_recorded():
     mode = ["keep"] if KERAS_3 else []
     assert ends_of("keras_2_user.py", *mode)["results"] == ENDS
 
 
 @final
 @pytest.mark.skipif(KERAS_3, reason="ours stands there without `replace`, too")
-def test_replaced_classes_train_as_the_originals() -> None:
+def test_replaced_classes_train_as_the_originals():
     assert ends_of("keras_2_user.py", "replace")["results"] == ENDS
 
 
@@ -74,7 +74,7 @@ def test_replaced_classes_train_as_the_originals() -> None:
 @pytest.mark.parametrize(("mode", "when"), CASES)
 def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it(
     mode: str, when: str
-) -> None:
+):
     run = run_alone if when == "early" else run_program
     found = run("install/programs/compile_wraps.py", mode, when)
     ours = KERAS_3 or mode == "replace"
@@ -91,12 +91,12 @@ def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it
 
 
 @experimental
-def test_experimental_policies_scale_as_recorded() -> None:
+def test_experimental_policies_scale_as_recorded():
     mode = ["keep"] if TF >= (2, 9) else []
     assert ends_of("experimental_user.py", *mode) == EXPERIMENTAL_ENDS
 
 
 @experimental
 @pytest.mark.skipif(TF >= (2, 9), reason="there is nothing to replace")
-def test_replaced_experimental_policies_scale_as_recorded() -> None:
+def test_replaced_experimental_policies_scale_as_recorded():
     assert ends_of("experimental_user.py", "replace") == EXPERIMENTAL_ENDS

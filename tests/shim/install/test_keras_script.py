@@ -58,7 +58,7 @@ def recorded_steps() -> List[Dict[str, Any]]:
     ]
 
 
-def test_the_script_gives_the_recorded_trace(tmp_path: Any) -> None:
+def test_the_script_gives_the_recorded_trace(tmp_path: Any):
     done = run(legacy_script(tmp_path), "--steps", str(STEPS))
     assert done.returncode == 0, done.stderr[-4000:]
     steps = [json.loads(line) for line in done.stdout.splitlines()]

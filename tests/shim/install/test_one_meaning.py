@@ -110,7 +110,7 @@ def originals() -> List[str]:
 
 
 @pytest.mark.parametrize("programs", ["experimental", "final"])
-def test_originals_end_as_recorded(programs: str, tmp_path: Any) -> None:
+def test_originals_end_as_recorded(programs: str, tmp_path: Any):
     if programs not in originals():
         pytest.skip("this TensorFlow lacks one of the names")
     assert run("original", programs, tmp_path) == expected("original", programs)
@@ -118,9 +118,7 @@ def test_originals_end_as_recorded(programs: str, tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("programs", ["experimental", "final"])
-def test_every_way_to_our_classes_ends_like_the_originals(
-    programs: str, way: str, tmp_path: Any
-) -> None:
+def test_every_way_to_our_classes_ends_like_the_originals(programs: str, way: str, tmp_path: Any):
     if programs == "final" and TF < (2, 4) and way != "import":
         pytest.skip("install() adds no names that came later")
     if way == "install" and programs in originals() and not LONG:

@@ -64,7 +64,7 @@ def subclassed(keras: Any) -> Any:
     layers = keras.layers
 
     class Model(keras.Model):  # type: ignore[misc]  # untyped base
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.first = layers.Dense(3)
             self.blocks = [layers.Dense(3, activation="tanh"), layers.Dense(3)]
@@ -110,12 +110,12 @@ def inner_optimizer(optimizers: Any, name: str, rate: float = 0.01) -> Any:
     return getattr(optimizers, name)(learning_rate=rate, **OPTIMIZERS[name])
 
 
-def step(model: Any, optimizer: Any, number: int) -> None:
+def step(model: Any, optimizer: Any, number: int):
     factor = FACTORS[number % len(FACTORS)]
     step_on(model, optimizer, INPUTS[number], TARGETS[number], factor)
 
 
-def step_on(model: Any, optimizer: Any, inputs: Any, targets: Any, factor: float) -> None:
+def step_on(model: Any, optimizer: Any, inputs: Any, targets: Any, factor: float):
     """Makes a step of Keras 2; an infinite `factor` of the loss makes the gradients overflow."""
     with tf.GradientTape() as tape:
         error = model(inputs, training=True) - targets

@@ -74,7 +74,7 @@ def load(keras: Any, kind: str, class_of: str, path: str) -> Dict[str, Any]:
     return {"before": before, "after": state(model, kind)}
 
 
-def main(folder: str) -> None:
+def main(folder: str):
     results: Dict[str, Any] = {}
     for name in sorted(os.listdir(folder)):
         _, class_of, kind, keras_name = name.split("-")

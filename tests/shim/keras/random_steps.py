@@ -36,7 +36,7 @@ class Step(NamedTuple):
 class Program:
     """The weights and optimizers of a program, and the functions that it has made."""
 
-    def __init__(self, optimizers: Sequence[Any], make_variable: Callable[..., Any]) -> None:
+    def __init__(self, optimizers: Sequence[Any], make_variable: Callable[..., Any]):
         self.optimizers = optimizers
         # Each optimizer has two weights of its own.
         self.weights = [
@@ -74,7 +74,7 @@ class Program:
             self.functions[key] = tf.function(function, autograph=False)
         return self.functions[key](*args)
 
-    def make(self, step: Step) -> None:
+    def make(self, step: Step):
         self.factor.assign(step.factor)
         style = ALL_STYLES[step.style]
         if step.where != "function":
@@ -83,7 +83,7 @@ class Program:
         key = (step.style, step.optimizer, step.other)
         if key not in self.functions or not step.kept:
 
-            def whole() -> None:
+            def whole():
                 style(self, step)
 
             self.functions[key] = tf.function(whole, autograph=False)
@@ -120,8 +120,8 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
-def _apply(program: Program, step: Step, gradients: Sequence[Any], index: int) -> None:
-    def apply(*given: Any) -> None:
+def _apply(program: Program, step: Step, gradients: Sequence[Any], index: int):
+    def apply(*given: Any):
         program.optimizers[index].apply_gradients(list(zip(given, program.weights[index])))
 
     program.part(step, f"apply{index}", apply, *gradients)
@@ -130,7 +130,7 @@ def _apply(program: Program, step: Step, gradients: Sequence[Any], index: int) -
 # Each style is a step of Keras 2. The mean of all weights must not depend on who scales.
 
 
-def usual(program: Program, step: Step) -> None:
+def usual(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(program, step, optimizer.get_scaled_loss, step.optimizer)
     unscaled = program.part(
@@ -139,7 +139,7 @@ def usual(program: Program, step: Step) -> None:
     _apply(program, step, unscaled, step.optimizer)
 
 
-def in_one_function(program: Program, step: Step) -> None:
+def in_one_function(program: Program, step: Step):
     """Scaled and unscaled in one function, applied in another one."""
     optimizer = program.optimizers[step.optimizer]
 
@@ -152,7 +152,7 @@ def in_one_function(program: Program, step: Step) -> None:
     _apply(program, step, program.part(step, "both", compute), step.optimizer)
 
 
-def accumulating(program: Program, step: Step) -> None:
+def accumulating(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     sums = None
     for _ in range(2):
@@ -162,7 +162,7 @@ def accumulating(program: Program, step: Step) -> None:
     _apply(program, step, [gradient * 0.5 for gradient in sums], step.optimizer)
 
 
-def clipped(program: Program, step: Step) -> None:
+def clipped(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(program, step, optimizer.get_scaled_loss, step.optimizer)
     unscaled = optimizer.get_unscaled_gradients(scaled)
@@ -170,20 +170,20 @@ def clipped(program: Program, step: Step) -> None:
     _apply(program, step, limited, step.optimizer)
 
 
-def unscaled_by_hand(program: Program, step: Step) -> None:
+def unscaled_by_hand(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(program, step, optimizer.get_scaled_loss, step.optimizer)
     factor = 1.0 / optimizer.loss_scale
     _apply(program, step, [gradient * factor for gradient in scaled], step.optimizer)
 
 
-def scaled_by_hand(program: Program, step: Step) -> None:
+def scaled_by_hand(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(program, step, lambda loss: loss * optimizer.loss_scale, step.optimizer)
     _apply(program, step, optimizer.get_unscaled_gradients(scaled), step.optimizer)
 
 
-def by_hand(program: Program, step: Step) -> None:
+def by_hand(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scale = tf.convert_to_tensor(optimizer.loss_scale)
     scaled = _gradients(program, step, lambda loss: loss * 8.0, step.optimizer)
@@ -191,37 +191,37 @@ def by_hand(program: Program, step: Step) -> None:
     _apply(program, step, unscaled, step.optimizer)
 
 
-def not_scaled(program: Program, step: Step) -> None:
+def not_scaled(program: Program, step: Step):
     gradients = _gradients(program, step, _unchanged, step.optimizer)
     _apply(program, step, gradients, step.optimizer)
 
 
-def zeros(program: Program, step: Step) -> None:
+def zeros(program: Program, step: Step):
     gradients = [tf.zeros_like(source) for source in program.sources(step.optimizer)]
     _apply(program, step, gradients, step.optimizer)
 
 
-def zeros_and_set_weights(program: Program, step: Step) -> None:
+def zeros_and_set_weights(program: Program, step: Step):
     gradients = [tf.zeros_like(source) for source in program.sources(step.optimizer)]
     program.optimizers[step.optimizer].apply_gradients(
         list(zip(gradients, program.weights[step.optimizer]))
     )
 
 
-def minimize(program: Program, step: Step) -> None:
+def minimize(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     # The tape has to watch what is TensorFlow's; `minimize` does so with the variables it is given.
     optimizer.minimize(lambda: program.loss(step.optimizer), program.weights[step.optimizer])
 
 
-def validated(program: Program, step: Step) -> None:
+def validated(program: Program, step: Step):
     """A loss that is scaled and then only looked at; then a step without scaling."""
     optimizer = program.optimizers[step.optimizer]
     program.part(step, "validate", lambda: optimizer.get_scaled_loss(program.loss(step.optimizer)))
     not_scaled(program, step)
 
 
-def unscaled_by_the_other(program: Program, step: Step) -> None:
+def unscaled_by_the_other(program: Program, step: Step):
     """Scaled and unscaled by one optimizer, applied by another one."""
     other = program.optimizers[step.other]
     scaled = _gradients(program, step, other.get_scaled_loss, step.optimizer)
@@ -229,7 +229,7 @@ def unscaled_by_the_other(program: Program, step: Step) -> None:
     _apply(program, step, unscaled, step.optimizer)
 
 
-def one_loss_for_both(program: Program, step: Step) -> None:
+def one_loss_for_both(program: Program, step: Step):
     """One optimizer scales and unscales for both."""
     optimizer = program.optimizers[step.optimizer]
     indices = sorted({step.optimizer, step.other})
@@ -239,7 +239,7 @@ def one_loss_for_both(program: Program, step: Step) -> None:
         _apply(program, step, unscaled[2 * position : 2 * position + 2], index)
 
 
-def two_losses(program: Program, step: Step) -> None:
+def two_losses(program: Program, step: Step):
     """Each optimizer scales its own loss; the steps are interleaved, as in adversarial training."""
     indices = sorted({step.optimizer, step.other})
     scaled = [
@@ -263,24 +263,24 @@ STYLES: Dict[str, Callable[[Program, Step], None]] = {
 # Steps of Keras 3, which only optimizers of Keras 3 can make.
 
 
-def fit(program: Program, step: Step) -> None:
+def fit(program: Program, step: Step):
     """What `fit` of Keras 3 does in one step."""
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(program, step, optimizer.scale_loss, step.optimizer)
     _apply(program, step, scaled, step.optimizer)
 
 
-def scale_and_apply(program: Program, step: Step) -> None:
+def scale_and_apply(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(program, step, optimizer.scale_loss, step.optimizer)
 
-    def apply(*gradients: Any) -> None:
+    def apply(*gradients: Any):
         optimizer.apply(list(gradients), program.weights[step.optimizer])
 
     program.part(step, "apply", apply, *scaled)
 
 
-def scaled_with_dynamic_scale(program: Program, step: Step) -> None:
+def scaled_with_dynamic_scale(program: Program, step: Step):
     optimizer = program.optimizers[step.optimizer]
     scaled = _gradients(
         program, step, lambda loss: loss * optimizer.dynamic_scale.value, step.optimizer
@@ -288,7 +288,7 @@ def scaled_with_dynamic_scale(program: Program, step: Step) -> None:
     optimizer.apply(list(scaled), program.weights[step.optimizer])
 
 
-def dynamic_scale_alone(program: Program, step: Step) -> None:
+def dynamic_scale_alone(program: Program, step: Step):
     """Scaled by hand with a name of Keras 3, in the place where the gradients are applied."""
     optimizer = program.optimizers[step.optimizer]
     with tf.GradientTape() as tape:

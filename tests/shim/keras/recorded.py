@@ -95,7 +95,7 @@ class Subject(NamedTuple):
             int(optimizer.iterations.numpy()),
         )
 
-    def step(self, optimizer: Any, variables: List[Any], gradients: List[Any]) -> None:
+    def step(self, optimizer: Any, variables: List[Any], gradients: List[Any]):
         """A step with these true gradients, dense ones or None, in the style of the class."""
         if self.api == "keras3":
             if not optimizer.built:
@@ -242,7 +242,7 @@ def below_100(scales: Any, seen: Optional[List[Any]] = None) -> Any:
     """
 
     class Below100(scales.LossScale):
-        def __init__(self, scale: float = 4.0) -> None:
+        def __init__(self, scale: float = 4.0):
             super().__init__()
             self._first = scale
             self._scale = self._add_weight("scale", scale, tf.float32)

@@ -14,7 +14,7 @@ Y = np.zeros((8, 2), "float32")
 BAD_STEP = 2  # the step whose batch holds infinities, where the scale is dynamic
 
 
-def set_policy(keras: Any, name: str) -> None:
+def set_policy(keras: Any, name: str):
     if tf.__version__.startswith("1."):  # policies are a part of TensorFlow 2's behavior
         from tensorflow.python.keras.engine import base_layer_utils
 
@@ -40,7 +40,7 @@ def build(keras: Any, optimizer: Any) -> Any:
     return model
 
 
-def feed(model: Any, step: int) -> None:
+def feed(model: Any, step: int):
     model.train_on_batch(np.full_like(X, np.inf) if step == BAD_STEP else X, Y)
 
 

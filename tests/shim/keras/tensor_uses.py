@@ -99,7 +99,7 @@ def _gradient_of_watched(x: Any) -> Any:
 
 
 class _ScaledLayer(tf.keras.layers.Layer):
-    def __init__(self, scale: Any = None) -> None:
+    def __init__(self, scale: Any = None):
         super().__init__()
         self.scale = scale
 

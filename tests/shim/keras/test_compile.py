@@ -37,7 +37,7 @@ def model_of(kind: Any, cls: Any = None) -> Any:
         set_policy(kind.keras, "float32")
 
 
-def sgd(subject: Any) -> Any:
+def sgd(subject) -> Any:
     return subject.inner("SGD", learning_rate=LEARNING_RATE)
 
 
@@ -63,7 +63,7 @@ def fit(model: Any, **arguments: Any) -> Any:
 
 @final
 @pytest.mark.parametrize("way", ["fit", "eager fit"])
-def test_a_loss_is_scaled_and_unscaled_once(subject: Any, way: str) -> None:
+def test_a_loss_is_scaled_and_unscaled_once(subject, way: str):
     trajectories = {}
     for scale in (1.0, 1024.0) if way == "fit" else (1024.0,):
         optimizer = subject.dynamic(sgd(subject), scale, 2)
@@ -83,7 +83,7 @@ def test_a_loss_is_scaled_and_unscaled_once(subject: Any, way: str) -> None:
 
 @pytest.mark.skipif(recorded.TF < (2, 8), reason="Keras has no jit_compile, or not on CPUs")
 @final
-def test_compiled_by_xla(subject: Any) -> None:
+def test_compiled_by_xla(subject):
     optimizer = subject.dynamic(sgd(subject), 8.0, 2)
     model = model_of(subject.kind)
     model.compile(optimizer, "mse", jit_compile=True)
@@ -96,7 +96,7 @@ def test_compiled_by_xla(subject: Any) -> None:
 
 
 @final
-def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
+def test_callbacks_act_on_the_inner_optimizer(subject):
     callbacks = subject.kind.keras.callbacks
     optimizer = subject.dynamic(sgd(subject), 8.0, 100)
     model = model_of(subject.kind)
@@ -110,7 +110,7 @@ def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
 
 
 @pytest.mark.skipif(recorded.TF >= (2, 0), reason="graph mode is the default of TensorFlow 1 only")
-def test_graph_mode_of_tensorflow_1() -> None:
+def test_graph_mode_of_tensorflow_1():
     for subject in SUBJECTS:
         from tensorflow.python.eager import context
 
@@ -129,7 +129,7 @@ PROGRAM = "keras/programs/compile_again.py"
 
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 has no mixed policies without its v2 layers")
-def test_a_second_compile_wraps_no_optimizer_twice() -> None:
+def test_a_second_compile_wraps_no_optimizer_twice():
     found = processes.run_program(PROGRAM, timeout=300)
     original, ours = found["original"], found["ours"]
     assert (original.pop("ours"), ours.pop("ours")) == (False, True)

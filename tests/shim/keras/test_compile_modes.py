@@ -42,7 +42,7 @@ def as_before_2_2(case: str, result: Dict[str, Any]) -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize("original", ORIGINALS, ids=str)
-def test_it_trains_as_the_original(original: Any, results: Dict[str, Any]) -> None:
+def test_it_trains_as_the_original(original: Any, results: Dict[str, Any]):
     theirs, ours = results[str(original)], results[str(original.counterpart())]
     assert set(ours) == set(theirs)
     for case, expected in theirs.items():
@@ -57,7 +57,7 @@ def test_it_trains_as_the_original(original: Any, results: Dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_experimental_class_trains_as_the_final_one(kind: str, results: Dict[str, Any]) -> None:
+def test_the_experimental_class_trains_as_the_final_one(kind: str, results: Dict[str, Any]):
     final, experimental = results[f"ours-final-{kind}"], results[f"ours-experimental-{kind}"]
     assert experimental == final
     trained = [outcome for outcome in final.values() if not isinstance(outcome, str)]

@@ -43,7 +43,7 @@ RATES: Dict[str, Any] = {
 @pytest.mark.parametrize("whose", CLASSES)
 @pytest.mark.parametrize("rate", list(RATES))
 @new
-def test_what_is_converted(kind: Any, rate: str, whose: str) -> None:
+def test_what_is_converted(kind: Any, rate: str, whose: str):
     learning_rate = RATES[rate](kind)
     owner = MIXED_PRECISION if whose == "ours" else kind.keras.mixed_precision
     given = owner.LossScaleOptimizer(kind.optimizers.Adam(learning_rate), True, 8.0, 3)
@@ -71,7 +71,7 @@ LOSS_SCALES: Dict[str, Any] = {
 @pytest.mark.parametrize("loss_scale", list(LOSS_SCALES))
 @pytest.mark.parametrize("rate", ["number", "schedule"])
 @new
-def test_the_experimental_class_stays_one(kind: Any, rate: str, loss_scale: str) -> None:
+def test_the_experimental_class_stays_one(kind: Any, rate: str, loss_scale: str):
     experimental = MIXED_PRECISION.experimental.LossScaleOptimizer
     inner = kind.optimizers.SGD(RATES[rate](kind))
     given = experimental(inner, LOSS_SCALES[loss_scale]())
@@ -88,7 +88,7 @@ def test_the_experimental_class_stays_one(kind: Any, rate: str, loss_scale: str)
 
 
 @new
-def test_no_other_configuration_has_the_role(kind: Any) -> None:
+def test_no_other_configuration_has_the_role(kind: Any):
     inner = kind.optimizers.SGD(0.25)
     optimizer = MIXED_PRECISION.experimental.LossScaleOptimizer(inner, "dynamic")
     expected = {"inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps"}

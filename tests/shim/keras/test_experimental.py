@@ -16,12 +16,12 @@ later = pytest.mark.parametrize("subject", LATER, ids=str)
 ours = pytest.mark.parametrize("subject", OURS, ids=str)
 
 
-def sgd(subject: Any) -> Any:
+def sgd(subject) -> Any:
     return subject.inner("SGD", learning_rate=0.5)
 
 
 @later
-def test_arguments_and_what_they_mean(subject: Any) -> None:
+def test_arguments_and_what_they_mean(subject):
     scales = tf.compat.v1.train.experimental
     for loss_scale, expected in (
         ("dynamic", (True, 2.0**15, 2000)),
@@ -40,7 +40,7 @@ def test_arguments_and_what_they_mean(subject: Any) -> None:
 
 
 @later
-def test_wrong_arguments(subject: Any) -> None:
+def test_wrong_arguments(subject):
     for wrong in (None, "static", [8.0], object()):
         with pytest.raises(ValueError, match="Invalid value passed to loss_scale"):
             subject.cls(sgd(subject), wrong)
@@ -56,20 +56,20 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("subject", "name"), NAMES, ids=str)
-def test_keywords(subject: Any, name: str) -> None:
+def test_keywords(subject, name: str):
     loss_scale = subject.dynamic_loss_scale(8.0, 2)
     optimizer = subject.cls(**{name: sgd(subject)}, loss_scale=loss_scale)
     assert subject.read(optimizer)[0] == 8.0
 
     class Mine(subject.cls):
-        def __init__(self, inner: Any) -> None:
+        def __init__(self, inner: Any):
             super().__init__(**{name: inner}, loss_scale=8.0)
 
     assert float(recorded.scale_of(Mine(sgd(subject)))) == 8.0
 
 
 @ours
-def test_an_optimizer_that_is_passed_twice_is_refused(subject: Any) -> None:
+def test_an_optimizer_that_is_passed_twice_is_refused(subject):
     with pytest.raises(TypeError, match="multiple values for argument 'optimizer'"):
         subject.cls(sgd(subject), opt=sgd(subject), loss_scale=8.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'opt'"):
@@ -77,7 +77,7 @@ def test_an_optimizer_that_is_passed_twice_is_refused(subject: Any) -> None:
 
 
 @later
-def test_the_three_assertions_of_the_documentation(subject: Any) -> None:
+def test_the_three_assertions_of_the_documentation(subject):
     """Those of TensorFlow 2.4: the two constructors give equal configs."""
     who = subject if subject.who == "ours" else subject._replace(who="original")
     final = who._replace(api="final").cls
@@ -102,7 +102,7 @@ def test_the_three_assertions_of_the_documentation(subject: Any) -> None:
 
 
 @ours
-def test_config_round_trip(subject: Any) -> None:
+def test_config_round_trip(subject):
     for loss_scale in ("dynamic", 8.0, subject.dynamic_loss_scale(4.0, 5)):
         optimizer = subject.cls(sgd(subject), loss_scale)
         config = optimizer.get_config()
@@ -132,7 +132,7 @@ OLD_INNER = {
 
 @ours
 @pytest.mark.parametrize("api", ["experimental", "final"])
-def test_configs_of_tensorflow_2_3_are_read(subject: Any, api: str) -> None:
+def test_configs_of_tensorflow_2_3_are_read(subject, api: str):
     public = subject._replace(api=api)
     # The class over this kind; the public class would make an optimizer of `tf.keras`.
     cls = type(public.fixed(sgd(subject), 8.0))

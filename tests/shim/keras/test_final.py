@@ -18,12 +18,12 @@ every = pytest.mark.parametrize("subject", EVERY, ids=str)
 ours = pytest.mark.parametrize("subject", OURS, ids=str)
 
 
-def make(subject: Any, *args: Any, **kwargs: Any) -> Any:
+def make(subject, *args: Any, **kwargs: Any) -> Any:
     return subject.cls(subject.inner("SGD", learning_rate=0.5), *args, **kwargs)
 
 
 @every
-def test_arguments(subject: Any) -> None:
+def test_arguments(subject):
     optimizer = make(subject)
     assert optimizer.dynamic is True
     assert optimizer.initial_scale == 2.0**15
@@ -41,14 +41,14 @@ def test_arguments(subject: Any) -> None:
 
 
 @every
-def test_arguments_are_converted(subject: Any) -> None:
+def test_arguments_are_converted(subject):
     optimizer = make(subject, True, "8", 2.5)
     assert (optimizer.initial_scale, optimizer.dynamic_growth_steps) == (8.0, 2)
     assert subject.read(optimizer)[0] == 8.0
 
 
 @every
-def test_wrong_arguments(subject: Any) -> None:
+def test_wrong_arguments(subject):
     for wrong in (1, "dynamic", np.bool_(True), None):
         with pytest.raises(TypeError, match='"dynamic" argument'):
             make(subject, wrong)
@@ -62,7 +62,7 @@ def test_wrong_arguments(subject: Any) -> None:
 
 
 @ours
-def test_a_failed_construction_leaves_the_inner_optimizer_free(subject: Any) -> None:
+def test_a_failed_construction_leaves_the_inner_optimizer_free(subject):
     inner = subject.inner("SGD", learning_rate=0.5)
     for wrong in ({"dynamic": 1}, {"dynamic": False}, {"dynamic_growth_steps": 0}):
         with pytest.raises((TypeError, ValueError)):
@@ -71,7 +71,7 @@ def test_a_failed_construction_leaves_the_inner_optimizer_free(subject: Any) -> 
 
 
 @ours
-def test_keras_3_keeps_the_scale_between_1_and_the_largest_float32(subject: Any) -> None:
+def test_keras_3_keeps_the_scale_between_1_and_the_largest_float32(subject):
     if subject.kind.name != "keras3":
         make(subject, True, 0.5)  # Keras 2 takes any scale
         return
@@ -81,7 +81,7 @@ def test_keras_3_keeps_the_scale_between_1_and_the_largest_float32(subject: Any)
 
 
 @every
-def test_wrapping_twice(subject: Any) -> None:
+def test_wrapping_twice(subject):
     if subject.who == "original" and WRAPS_TWICE:
         errors: Any = (ValueError, AttributeError)
         messages = ("", "")
@@ -99,7 +99,7 @@ def test_wrapping_twice(subject: Any) -> None:
 @pytest.mark.skipif(
     recorded.TF < (2, 6), reason="Keras does not mark what it wraps before TensorFlow 2.6"
 )
-def test_wrappers_of_the_other_side_are_known() -> None:
+def test_wrappers_of_the_other_side_are_known():
     for subject in OURS:
         if subject.kind.name == "keras3":
             continue
@@ -116,7 +116,7 @@ def test_wrappers_of_the_other_side_are_known() -> None:
 
 @every
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
-def test_scaling_keeps_dtypes(subject: Any, dtype: str) -> None:
+def test_scaling_keeps_dtypes(subject, dtype: str):
     optimizer = make(subject, True, 8.0)
     loss = tf.cast(3.0, dtype)
     scaled = optimizer.get_scaled_loss(loss)
@@ -131,7 +131,7 @@ def test_scaling_keeps_dtypes(subject: Any, dtype: str) -> None:
 
 
 @every
-def test_unscaling_keeps_none_and_sparse_gradients(subject: Any) -> None:
+def test_unscaling_keeps_none_and_sparse_gradients(subject):
     optimizer = make(subject, False, 3.0)
     sparse = tf.IndexedSlices(tf.constant([[3.0], [6.0]]), tf.constant([1, 0]), tf.constant([4, 1]))
     gradients = optimizer.get_unscaled_gradients([None, sparse, tf.constant(7.0, tf.float16)])
@@ -143,7 +143,7 @@ def test_unscaling_keeps_none_and_sparse_gradients(subject: Any) -> None:
 
 
 @ours
-def test_scale_loss_gives_float32_or_wider(subject: Any) -> None:
+def test_scale_loss_gives_float32_or_wider(subject):
     if subject.kind.name != "keras3":
         return  # it has no such method
     optimizer = make(subject, False, 8.0)
@@ -159,21 +159,21 @@ def test_scale_loss_gives_float32_or_wider(subject: Any) -> None:
     [np.float32(8.0), np.array([8.0]), np.array([8.0], np.float16)],
     ids=lambda gradient: f"{gradient.dtype}{gradient.shape}",
 )
-def test_unscaling_numpy(subject: Any, gradient: Any) -> None:
+def test_unscaling_numpy(subject, gradient: Any):
     (unscaled,) = make(subject, False, 8.0).get_unscaled_gradients([gradient])
     assert unscaled.dtype == gradient.dtype
     np.testing.assert_array_equal(unscaled, np.ones_like(gradient))
 
 
 @every
-def test_unscaling_ragged_gradients(subject: Any) -> None:
+def test_unscaling_ragged_gradients(subject):
     ragged = tf.ragged.constant([[8.0], [8.0, 16.0]])
     (unscaled,) = make(subject, False, 8.0).get_unscaled_gradients([ragged])
     assert unscaled.to_list() == [[1.0], [1.0, 2.0]]
 
 
 @every
-def test_a_function_may_return_what_a_step_returns(subject: Any) -> None:
+def test_a_function_may_return_what_a_step_returns(subject):
     if subject.kind.name == "legacy":
         return  # an operation, which no function can return
     optimizer = make(subject, True, 8.0)
@@ -189,7 +189,7 @@ def test_a_function_may_return_what_a_step_returns(subject: Any) -> None:
 
 
 @every
-def test_a_fixed_scale_applies_everything(subject: Any) -> None:
+def test_a_fixed_scale_applies_everything(subject):
     optimizer = make(subject, False, 8.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
     subject.step(optimizer, [variable], [tf.constant(2.0)])
@@ -200,7 +200,7 @@ def test_a_fixed_scale_applies_everything(subject: Any) -> None:
 
 
 @every
-def test_gradients_that_are_not_there(subject: Any) -> None:
+def test_gradients_that_are_not_there(subject):
     optimizer = make(subject, True, 8.0, 2)
     first = recorded.make_variable(subject.kind, 1.0, "first")
     second = recorded.make_variable(subject.kind, 1.0, "second")
@@ -215,7 +215,7 @@ def test_gradients_that_are_not_there(subject: Any) -> None:
 
 
 @ours
-def test_hyperparameters_are_the_inner_optimizers(subject: Any) -> None:
+def test_hyperparameters_are_the_inner_optimizers(subject):
     """Attributes that the originals do not have (K1) or do not forward (K8)."""
     inner = subject.inner("Adam", learning_rate=0.5, epsilon=0.25)
     optimizer = subject.cls(inner)
@@ -238,7 +238,7 @@ def test_hyperparameters_are_the_inner_optimizers(subject: Any) -> None:
 
 
 @ours
-def test_the_inner_optimizer_clips_unscaled_gradients(subject: Any) -> None:
+def test_the_inner_optimizer_clips_unscaled_gradients(subject):
     for argument in ("clipnorm", "clipvalue", "global_clipnorm"):
         if argument == "global_clipnorm" and recorded.TF < (2, 4):
             continue
@@ -253,7 +253,7 @@ def test_the_inner_optimizer_clips_unscaled_gradients(subject: Any) -> None:
 
 
 @ours
-def test_weights(subject: Any) -> None:
+def test_weights(subject):
     inner = subject.inner("Adam", learning_rate=0.5)
     optimizer = subject.cls(inner)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
@@ -283,7 +283,7 @@ AVERAGING = [subject for subject in EVERY if subject.kind.name != "legacy"] + [
 
 @pytest.mark.skipif(not AVERAGING, reason="optimizers average weights from TensorFlow 2.11 on")
 @pytest.mark.parametrize("subject", AVERAGING, ids=str)
-def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
+def test_averages_of_weights_are_the_inner_optimizers(subject):
     """A step moves the average half of the way to the weight; a skipped step does not."""
     inner = subject.inner("SGD", learning_rate=1.0, use_ema=True, ema_momentum=0.5)
     optimizer = subject.dynamic(inner, 8.0, 100)
@@ -311,7 +311,7 @@ def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
 
 
 @every
-def test_configs(subject: Any) -> None:
+def test_configs(subject):
     for arguments in ((True, 8.0, 3), (False, 16.0), ()):
         optimizer = make(subject, *arguments)
         config = optimizer.get_config()
@@ -326,14 +326,14 @@ def test_configs(subject: Any) -> None:
         assert recorded.number(again.learning_rate) == 0.5
 
 
-def assert_same_class(again: Any, optimizer: Any) -> None:
+def assert_same_class(again: Any, optimizer: Any):
     # Up to 2.3 a file names one class for both, and a program calls `loss_scale()` of what it read.
     experimental = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
     assert type(again) is (type(optimizer) if recorded.TF >= (2, 4) else experimental)
 
 
 @ours
-def test_the_public_class_reads_a_config_with_the_keras_that_wrote_it(subject: Any) -> None:
+def test_the_public_class_reads_a_config_with_the_keras_that_wrote_it(subject):
     optimizer = make(subject, True, 8.0, 3)
     again = subject.cls.from_config(optimizer.get_config())
     assert type(again.inner_optimizer) is type(optimizer.inner_optimizer)
@@ -341,7 +341,7 @@ def test_the_public_class_reads_a_config_with_the_keras_that_wrote_it(subject: A
 
 
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="there is no original")
-def test_configs_are_the_originals() -> None:
+def test_configs_are_the_originals():
     """Those that the class returns, and what Keras writes around them, such as registered names."""
     for subject in OURS:
         if subject.kind.name == "keras3":
@@ -361,7 +361,7 @@ NAMES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3")
 
 @pytest.mark.parametrize("name", [*NAMES, *map(str.lower, NAMES)])
 @ours
-def test_every_name_of_the_class_is_found(subject: Any, name: str) -> None:
+def test_every_name_of_the_class_is_found(subject, name: str):
     optimizers = subject.kind.keras.optimizers
     serialized = dict(optimizers.serialize(make(subject, True, 8.0, 3)), class_name=name)
     if "registered_name" in serialized:
@@ -376,7 +376,7 @@ def test_every_name_of_the_class_is_found(subject: Any, name: str) -> None:
 
 
 @ours
-def test_from_loss_scale(subject: Any) -> None:
+def test_from_loss_scale(subject):
     make_from = tfls.keras.mixed_precision.from_loss_scale
     scales = tfls.compat.v1.mixed_precision
 
@@ -410,7 +410,7 @@ PRIVATE = [subject for subject in recorded.ours() + recorded.originals() if subj
 
 
 @pytest.mark.parametrize("subject", PRIVATE, ids=str)
-def test_private_attributes_that_programs_read(subject: Any) -> None:
+def test_private_attributes_that_programs_read(subject):
     inner = subject.inner("SGD", learning_rate=0.5)
     optimizer = subject.dynamic(inner, 8.0, 2)
     assert optimizer._optimizer is inner
@@ -439,7 +439,7 @@ def test_private_attributes_that_programs_read(subject: Any) -> None:
 @pytest.mark.parametrize(
     "subject", [subject for subject in OURS if subject.kind.name == "keras3"], ids=str
 )
-def test_a_backend_other_than_tensorflow_is_refused(subject: Any, monkeypatch: Any) -> None:
+def test_a_backend_other_than_tensorflow_is_refused(subject, monkeypatch: Any):
     """Only Keras 3 has others."""
     inner = subject.inner("SGD", learning_rate=0.5)
     assert subject.cls(inner).inner_optimizer is inner

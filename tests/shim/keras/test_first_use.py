@@ -19,7 +19,7 @@ def names() -> List[str]:
 
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="no original has this form of configuration")
 @pytest.mark.parametrize("how", ["plain", "installed"])
-def test_every_keras_reads_ours(how: str) -> None:
+def test_every_keras_reads_ours(how: str):
     result: Dict[str, Any] = processes.run_program(PROGRAM, how, *names())
     assert set(result) == set(names())
     for name, found in result.items():

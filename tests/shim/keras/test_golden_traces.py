@@ -79,7 +79,7 @@ def stepper(subject: recorded.Subject, optimizer: Any) -> Callable[[Any], Any]:
     if subject.kind.name != "keras3":
         return lambda gradient: optimizer.apply_gradients([(gradient, variable)])
 
-    def step(gradient: Any) -> None:
+    def step(gradient: Any):
         # Keras 3 optimizers take scaled gradients, so ours must see these unscaled.
         scaled = gradient * optimizer.loss_scale
         gradients = optimizer.get_unscaled_gradients([scaled])
@@ -112,7 +112,7 @@ def replay(subject: recorded.Subject, case: Case, mode: str, flags: str) -> List
         eager_step = step
 
         @tf.function
-        def step(gradient: Any) -> None:
+        def step(gradient: Any):
             eager_step(gradient)
 
     trace = [subject.read(optimizer)[:2]]
@@ -142,7 +142,7 @@ def sample(everything: List[Case], size: str, subject: recorded.Subject, mode: s
 
 
 @pytest.mark.parametrize(("subject", "mode"), subjects_and_modes())
-def test_traces_replay_exactly(subject: Any, mode: str, size: str) -> None:
+def test_traces_replay_exactly(subject, mode: str, size: str):
     for case in sample(cases(subject, mode), size, subject, mode):
         flags = case["flags"][: STEPS[size]]
         trace = replay(subject, case, mode, flags)

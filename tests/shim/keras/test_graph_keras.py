@@ -27,7 +27,7 @@ def results() -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_trains_as_the_original(kind: str, results: Dict[str, Any]) -> None:
+def test_it_trains_as_the_original(kind: str, results: Dict[str, Any]):
     theirs, ours = results[f"original-final-{kind}"], results[f"ours-final-{kind}"]
     assert set(ours) == set(theirs)
     for what, their in theirs.items():

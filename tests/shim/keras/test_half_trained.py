@@ -53,7 +53,7 @@ def unpacked(archive: str, folder: Any) -> str:
 @pytest.mark.skipif(KIND.name != "keras3", reason="the runs continue on Keras 3")
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(("archive", "case"), CASES)
-def test_a_recorded_run_goes_on(archive: str, case: str, tmp_path: Any) -> None:
+def test_a_recorded_run_goes_on(archive: str, case: str, tmp_path: Any):
     expected = recorded_cases(archive)[case]
     model_name, name, form = case.split("-")
     model = runs.built(KIND.keras, model_name)

@@ -19,7 +19,7 @@ HAS_BOTH = "keras3" in KINDS and len(KINDS) > 1
 
 @pytest.mark.skipif(not HAS_BOTH, reason="needs tf_keras and Keras 3")
 @pytest.mark.parametrize("archive", [name for name in ARCHIVES if name.startswith(("2.3", "2.4"))])
-def test_weights_go_through_an_hdf5_file(archive: str, tmp_path: Any) -> None:
+def test_weights_go_through_an_hdf5_file(archive: str, tmp_path: Any):
     case, expected = next(
         (case, expected)
         for case, expected in sorted(recorded_cases(archive).items())

@@ -209,7 +209,7 @@ def logs() -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
-def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any) -> None:
+def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any):
     original, ours = (logs[subject] for subject in pair)
     assert set(original) == set(ours)
     works = {step: calls for step, calls in original.items() if "raises" not in calls}
@@ -225,7 +225,7 @@ def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
-def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any) -> None:
+def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any):
     """Steps that the original cannot take are in `REFUSALS`, and each row of it is needed."""
     original, ours = (logs[subject] for subject in pair)
     rows = [refusal for refusal in REFUSALS if refusal.subjects(pair[0])]
@@ -281,7 +281,7 @@ def hooked(kind: Any, change: Callable[[Any], Any], where: str, **options: Any) 
     return Hooked(0.5, **options)
 
 
-def apply(optimizer: Any, kind: Any, gradient: Any, variable: Any) -> None:
+def apply(optimizer: Any, kind: Any, gradient: Any, variable: Any):
     if kind.name == "keras3":
         optimizer.scale_loss(tf.constant(1.0))
         optimizer.apply([gradient * optimizer.loss_scale], [variable])
@@ -297,7 +297,7 @@ def stepper(optimizer: Any, kind: Any, gradient: Any, variable: Any, in_function
     if kind.name == "keras3":
         optimizer.build([variable])
 
-    def step() -> None:
+    def step():
         apply(optimizer, kind, gradient(), variable)
 
     return tf.function(step, autograph=False) if in_function else step
@@ -307,7 +307,7 @@ def ones() -> Any:
     return tf.ones([])
 
 
-def rows_after_changes(subject: Any, where: str, in_function: bool) -> List[Any]:
+def rows_after_changes(subject, where: str, in_function: bool) -> List[Any]:
     """The state after three steps; a hook makes the finite gradient of the second infinite."""
     kind = subject.kind
     factor = tf.compat.v2.Variable(2.0)
@@ -317,7 +317,7 @@ def rows_after_changes(subject: Any, where: str, in_function: bool) -> List[Any]
     if kind.name == "keras3":
         optimizer.build([variable])
 
-    def step() -> None:
+    def step():
         subject.step(optimizer, [variable], [tf.ones([])])
 
     run = tf.function(step, autograph=False) if in_function else step
@@ -352,7 +352,7 @@ ORIGINALS = [
 @IN_FUNCTION
 def test_what_a_hook_makes_of_finite_gradients_is_applied(
     original: Any, where: str, in_function: bool
-) -> None:
+):
     """As by the original, which tests the gradients before the inner optimizer gets them."""
     expected = rows_after_changes(original, where, in_function)
     found = rows_after_changes(original.counterpart(), where, in_function)
@@ -360,7 +360,7 @@ def test_what_a_hook_makes_of_finite_gradients_is_applied(
     assert found[0][0] == 0.0  # changed once
 
 
-def takes(optimizer: Any, kind: Any, way: str) -> None:
+def takes(optimizer: Any, kind: Any, way: str):
     """One step, or an epoch of one."""
     variable = recorded.make_variable(kind, 1.0, "v")
     if way == "apply":
@@ -379,7 +379,7 @@ def takes(optimizer: Any, kind: Any, way: str) -> None:
 @pytest.mark.parametrize("way", ["apply", "apply_gradients", "minimize", "fit"])
 @over("new", "keras3")
 @pytest.mark.parametrize("api", ["final", "experimental"])
-def test_an_override_for_keras_2_is_called_once_by_each_step(api: str, kind: Any, way: str) -> None:
+def test_an_override_for_keras_2_is_called_once_by_each_step(api: str, kind: Any, way: str):
     """As a program of Keras 2 expects; without a wrapper, `fit` of Keras 3 does so as well."""
     calls = []
 
@@ -405,7 +405,7 @@ def reported(log: List[str]) -> List[str]:
 
 
 @over("legacy", "new", "keras3")
-def test_a_hook_that_is_never_called_is_reported(kind: Any, log: List[str]) -> None:
+def test_a_hook_that_is_never_called_is_reported(kind: Any, log: List[str]):
     for old in ("_aggregate_gradients", "_resource_apply_dense", "_compute_gradients"):
         LossScaleOptimizer(defining(kind, "apply_gradients", old)(0.5))
         assert reported(log) == ([] if kind.name == "legacy" else [f"Hooked defines {old}"])
@@ -421,9 +421,7 @@ def test_a_hook_that_is_never_called_is_reported(kind: Any, log: List[str]) -> N
     "name", ["get_scaled_loss", "get_unscaled_gradients", "minimize", "_compute_gradients"]
 )
 @over("keras3")
-def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
-    kind: Any, name: str, log: List[str]
-) -> None:
+def test_a_method_that_fit_on_keras_3_never_calls_is_reported(kind: Any, name: str, log: List[str]):
     inner = kind.optimizers.SGD
     public: Any = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
     base: Any = type(public(inner(), 8.0))  # derived from the public one, if tf.keras is tf_keras
@@ -448,7 +446,7 @@ def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
 @over("keras3")
 def test_an_override_that_fit_on_keras_3_passes_scaled_gradients_is_reported(
     kind: Any, log: List[str]
-) -> None:
+):
     base: Any = type(LossScaleOptimizer(kind.optimizers.SGD(), False, 8.0))
     norms: List[float] = []
 

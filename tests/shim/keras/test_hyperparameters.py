@@ -13,16 +13,16 @@ PAIRS = [
 pairs = pytest.mark.parametrize("subject", PAIRS, ids=str)
 
 
-def schedule(subject: Any) -> Any:
+def schedule(subject) -> Any:
     return subject.kind.keras.optimizers.schedules.InverseTimeDecay(0.5, 1, 0.5)
 
 
-def step(subject: Any, optimizer: Any, variable: Any) -> float:
+def step(subject, optimizer: Any, variable: Any) -> float:
     subject.step(optimizer, [variable], [tf.constant([1.0, 1.0])])
     return float(np.asarray(variable.numpy())[0])
 
 
-def keys_and_weight(subject: Any, when: str, name: str, folder: Any) -> Any:
+def keys_and_weight(subject, when: str, name: str, folder: Any) -> Any:
     """The keys of a checkpoint and the weight, with a schedule, or a number, set at some time."""
     rate = schedule(subject) if when == "in the constructor" else 0.5
     optimizer = subject.dynamic(subject.inner("Adam", learning_rate=rate), 8.0, 2)
@@ -42,24 +42,22 @@ WHEN = ("in the constructor", "before a step", "after a step", "a number", "no s
 @pytest.mark.parametrize("name", ["learning_rate", "lr"])
 @pytest.mark.parametrize("when", WHEN)
 @pairs
-def test_a_learning_rate_has_the_keys_of_the_original(
-    subject: Any, when: str, name: str, tmp_path: Any
-) -> None:
+def test_a_learning_rate_has_the_keys_of_the_original(subject, when: str, name: str, tmp_path: Any):
     original = keys_and_weight(subject, when, name, tmp_path)
     assert keys_and_weight(subject.counterpart(), when, name, tmp_path) == original
 
 
-def calls_when_set(subject: Any, name: str, value: Any) -> List[str]:
+def calls_when_set(subject, name: str, value: Any) -> List[str]:
     """What an `OptimizerV2` does when a hyperparameter is set through the loss-scale optimizer."""
     calls: List[str] = []
     cls = subject.kind.optimizers.SGD
 
     class Logging(cls):  # type: ignore[misc,valid-type]
-        def _create_hypers(self) -> None:
+        def _create_hypers(self):
             calls.append("create all")
             super()._create_hypers()
 
-        def _set_hyper(self, name: str, value: Any) -> None:
+        def _set_hyper(self, name: str, value: Any):
             calls.append(f"set {name}")
             super()._set_hyper(name, value)
 
@@ -76,7 +74,7 @@ LEGACY = [subject for subject in PAIRS if subject.kind.name == "legacy"]
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("subject", LEGACY, ids=str)
-def test_variables_are_made_when_the_original_makes_them(subject: Any, name: str) -> None:
+def test_variables_are_made_when_the_original_makes_them(subject, name: str):
     """In a graph, their names depend on it."""
     original = calls_when_set(subject, name, 0.25)
     assert calls_when_set(subject.counterpart(), name, 0.25) == original

@@ -24,7 +24,7 @@ def installed_final(kind: Any) -> Any:
 
 
 @kinds
-def test_objects_and_classes(kind: Any) -> None:
+def test_objects_and_classes(kind: Any):
     namespace = getattr(kind.keras.mixed_precision, "experimental", None)
     final = installed_final(kind)
     classes = {
@@ -65,7 +65,7 @@ def test_objects_and_classes(kind: Any) -> None:
 
 
 @kinds
-def test_a_class_test_adds_nothing_to_an_installed_class(kind: Any) -> None:
+def test_a_class_test_adds_nothing_to_an_installed_class(kind: Any):
     installed = installed_final(kind)
     if installed is None:
         pytest.skip("up to TensorFlow 2.3 there is no final class")
@@ -84,7 +84,7 @@ def test_a_class_test_adds_nothing_to_an_installed_class(kind: Any) -> None:
     ],
     ids=["final", "experimental"],
 )
-def test_the_public_class_shows_what_it_has(cls: Any, arguments: str) -> None:
+def test_the_public_class_shows_what_it_has(cls: Any, arguments: str):
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
     found = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
     assert ", ".join(map(str, found)) == arguments
@@ -101,7 +101,7 @@ PUBLIC = METHODS | STATE | SETTINGS
 
 
 @kinds
-def test_methods_of_the_installed_class_are_ours_with_its_signatures(kind: Any) -> None:
+def test_methods_of_the_installed_class_are_ours_with_its_signatures(kind: Any):
     def names(function: Any) -> Any:
         return [
             parameter
@@ -136,7 +136,7 @@ assert {"keras", "tf_keras"} & set(sys.modules) <= {own} | before, own
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is one Keras only")
-def test_no_keras_is_imported_that_the_program_does_not_use(tmp_path: Any) -> None:
+def test_no_keras_is_imported_that_the_program_does_not_use(tmp_path: Any):
     program = tmp_path / "imports.py"
     program.write_text(IMPORTS)
     done = processes.run_forked(str(program))

@@ -36,7 +36,7 @@ def on_keras_3(name: str, **options: Any) -> Any:
     return OURS(inner, initial_scale=2.0, dynamic_growth_steps=3)
 
 
-def step(optimizer: Any, variables: List[Any], factor: float) -> None:
+def step(optimizer: Any, variables: List[Any], factor: float):
     """A step of Keras 2 with several variables, whose gradients are not the same."""
     with tf.GradientTape() as tape:
         losses = [tf.reduce_sum(variable**2 + variable) for variable in variables]
@@ -59,7 +59,7 @@ def state(optimizer: Any, variables: List[Any]) -> Dict[str, Any]:
 @BUILT
 @pytest.mark.parametrize("name", sorted(RECORDED_OPTIMIZERS))
 @pytest.mark.parametrize("layout", ["A", "B", "C"])
-def test_recorded_files_go_on(layout: str, name: str, built: bool) -> None:
+def test_recorded_files_go_on(layout: str, name: str, built: bool):
     for folder in folders(layout, "dynamic_" + name):
         expected = expected_of(folder)
         variable = tf.Variable([0.0, 0.0, 0.0])
@@ -79,7 +79,7 @@ def test_recorded_files_go_on(layout: str, name: str, built: bool) -> None:
         status.assert_consumed()
 
 
-def go_on(optimizer: Any, variable: Any, expected: Dict[str, Any], name: str) -> None:
+def go_on(optimizer: Any, variable: Any, expected: Dict[str, Any], name: str):
     """Takes the steps that followed the save.
 
     A skipped step of Keras 3 advances `iterations`, which changes what Adam does after it.
@@ -173,7 +173,7 @@ def written_with(program: Program, learning_rate: Any, folder: Any) -> Any:
 @WITH_TF_KERAS
 @BUILT
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_every_optimizer_goes_on(program: Program, built: bool, tmp_path: Any) -> None:
+def test_every_optimizer_goes_on(program: Program, built: bool, tmp_path: Any):
     original, trained, path = written(program, tmp_path)
     resumed = variables()
     optimizer = on_keras_3(program.name, learning_rate=0.0625, **program.options)
@@ -194,7 +194,7 @@ def test_every_optimizer_goes_on(program: Program, built: bool, tmp_path: Any) -
 
 
 @WITH_TF_KERAS
-def test_variables_that_come_later_are_restored_when_they_come(tmp_path: Any) -> None:
+def test_variables_that_come_later_are_restored_when_they_come(tmp_path: Any):
     program = Program("legacy", "Adam", {})
     original, trained, path = written(program, tmp_path)
     optimizer = on_keras_3("Adam", learning_rate=0.0625)
@@ -210,7 +210,7 @@ def test_variables_that_come_later_are_restored_when_they_come(tmp_path: Any) ->
 
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_an_optimizer_without_the_slots_is_an_error(kind: str, tmp_path: Any) -> None:
+def test_an_optimizer_without_the_slots_is_an_error(kind: str, tmp_path: Any):
     _, _, path = written(Program(kind, "SGD", {"momentum": 0.5}), tmp_path)
     resumed = variables()
     optimizer = on_keras_3("Adagrad", learning_rate=0.0625)
@@ -239,11 +239,11 @@ OTHER_CLASSES = [
 @pytest.mark.parametrize(("kind", "name", "others"), OTHER_CLASSES)
 def test_a_file_of_another_class_is_an_error(
     kind: str, name: str, others: List[str], built: bool, tmp_path: Any
-) -> None:
+):
     options = {"momentum": 0.5} if name == "SGD" else {}
     _, _, path = written(Program(kind, name, options), tmp_path)
 
-    def go_on_with(other: str) -> None:
+    def go_on_with(other: str):
         resumed = variables()
         optimizer = on_keras_3(other, learning_rate=0.0625)
         if built:
@@ -273,7 +273,7 @@ def test_a_file_of_another_class_is_an_error(
 )
 def test_a_class_that_the_file_does_not_name_is_logged(
     kind: str, name: str, given: Optional[str], alike: str, tmp_path: Any, log: List[str]
-) -> None:
+):
     options = {"momentum": 0.5} if name == "SGD" else {}
     named = {} if given is None else {"name": given}
     _, _, path = written(Program(kind, name, {**options, **named}), tmp_path)
@@ -288,7 +288,7 @@ def test_a_class_that_the_file_does_not_name_is_logged(
 
 
 @WITH_TF_KERAS
-def test_a_bare_optimizer_of_the_later_kind_names_its_class(tmp_path: Any) -> None:
+def test_a_bare_optimizer_of_the_later_kind_names_its_class(tmp_path: Any):
     original = ORIGINALS["new"].inner("AdamW", learning_rate=0.0625)
     trained = variables()
     original.apply_gradients([(tf.ones_like(variable), variable) for variable in trained])
@@ -300,7 +300,7 @@ def test_a_bare_optimizer_of_the_later_kind_names_its_class(tmp_path: Any) -> No
 
 
 @WITH_TF_KERAS
-def test_a_variable_with_the_name_of_a_class_is_no_class(tmp_path: Any) -> None:
+def test_a_variable_with_the_name_of_a_class_is_no_class(tmp_path: Any):
     subject = ORIGINALS["legacy"]
     original = subject.dynamic(subject.kind.optimizers.Adam(name="mine"), 64.0, 3)
     trained = [tf.Variable([1.0, 2.0], name="sgd/kernel")]
@@ -314,7 +314,7 @@ def test_a_variable_with_the_name_of_a_class_is_no_class(tmp_path: Any) -> None:
 
 
 @WITH_TF_KERAS
-def test_a_hyperparameter_without_a_counterpart_is_an_error(tmp_path: Any) -> None:
+def test_a_hyperparameter_without_a_counterpart_is_an_error(tmp_path: Any):
     """Nadam of Keras 3, and of TensorFlow 2.11, has another schedule of its momentum."""
     _, _, path = written(Program("legacy", "Nadam", {}), tmp_path)
     optimizer = on_keras_3("Nadam", learning_rate=0.0625)
@@ -325,7 +325,7 @@ def test_a_hyperparameter_without_a_counterpart_is_an_error(tmp_path: Any) -> No
 
 
 @WITH_TF_KERAS
-def test_hyperparameters_are_restored(tmp_path: Any) -> None:
+def test_hyperparameters_are_restored(tmp_path: Any):
     _, _, path = written(Program("legacy", "Adam", {"beta_1": 0.5}), tmp_path)
     optimizer = on_keras_3("Adam", learning_rate=0.25)
     tf.train.Checkpoint(opt=optimizer, v=variables()).restore(
@@ -337,7 +337,7 @@ def test_hyperparameters_are_restored(tmp_path: Any) -> None:
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
 @pytest.mark.parametrize("partial", [False, True], ids=["", "expect_partial"])
-def test_slots_that_reach_no_variable_are_an_error(kind: str, partial: bool, tmp_path: Any) -> None:
+def test_slots_that_reach_no_variable_are_an_error(kind: str, partial: bool, tmp_path: Any):
     """A Keras 3 model's variables have other names: nothing of the weights is restored."""
     _, _, path = written(Program(kind, "Adam", {}), tmp_path)
     resumed = variables()
@@ -350,7 +350,7 @@ def test_slots_that_reach_no_variable_are_an_error(kind: str, partial: bool, tmp
 
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
-def test_a_fixed_scale_stays_as_it_is(layout: str) -> None:
+def test_a_fixed_scale_stays_as_it_is(layout: str):
     folder = folders(layout, "dynamic_momentum")[-1]
     expected = expected_of(folder)
     variable = tf.Variable([0.0, 0.0, 0.0])
@@ -363,7 +363,7 @@ def test_a_fixed_scale_stays_as_it_is(layout: str) -> None:
 
 
 @WITH_TF_KERAS
-def test_a_fixed_scale_has_no_value_in_files(tmp_path: Any) -> None:
+def test_a_fixed_scale_has_no_value_in_files(tmp_path: Any):
     subject = ORIGINALS["legacy"]
     original, trained = subject.fixed(subject.inner("Adam", learning_rate=0.0625), 8.0), variables()
     step(original, trained, 1.0)
@@ -380,7 +380,7 @@ def test_a_fixed_scale_has_no_value_in_files(tmp_path: Any) -> None:
 
 @WITH_TF_KERAS
 @BUILT
-def test_a_file_may_have_several_optimizers(built: bool, tmp_path: Any) -> None:
+def test_a_file_may_have_several_optimizers(built: bool, tmp_path: Any):
     subject = ORIGINALS["legacy"]
     originals = [subject.dynamic(subject.inner(name), 64.0, 3) for name in ("Adam", "RMSprop")]
     trained = [variables(), variables()]
@@ -408,7 +408,7 @@ def scheduled(kind: str) -> Any:
 
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_a_schedule_goes_on(kind: str, tmp_path: Any) -> None:
+def test_a_schedule_goes_on(kind: str, tmp_path: Any):
     program = Program(kind, "Adam", {})
     original, trained, path = written_with(program, scheduled(kind), tmp_path)
     resumed = variables()
@@ -425,7 +425,7 @@ def test_a_schedule_goes_on(kind: str, tmp_path: Any) -> None:
 
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_the_program_may_change_to_a_schedule_or_back(kind: str, tmp_path: Any) -> None:
+def test_the_program_may_change_to_a_schedule_or_back(kind: str, tmp_path: Any):
     """As on Keras 2, the learning rate of the program counts then."""
     rates = {"constant": lambda kind: 0.25, "schedule": scheduled}
     for before, after in (("constant", "schedule"), ("schedule", "constant")):
@@ -443,7 +443,7 @@ def test_the_program_may_change_to_a_schedule_or_back(kind: str, tmp_path: Any) 
 
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_slots_that_wait_for_build_cannot_be_lost_by_saving(kind: str, tmp_path: Any) -> None:
+def test_slots_that_wait_for_build_cannot_be_lost_by_saving(kind: str, tmp_path: Any):
     """On Keras 2, they exist as soon as they are restored, and are saved again."""
     original, trained, path = written(Program(kind, "Adam", {}), tmp_path)
     resumed, optimizer = variables(), on_keras_3("Adam", learning_rate=0.0625)
@@ -465,7 +465,7 @@ def test_slots_that_wait_for_build_cannot_be_lost_by_saving(kind: str, tmp_path:
 
 
 @WITH_TF_KERAS
-def test_slots_that_wait_for_the_first_step_are_those_of_all_replicas(tmp_path: Any) -> None:
+def test_slots_that_wait_for_the_first_step_are_those_of_all_replicas(tmp_path: Any):
     """TensorFlow restores them on the first replica only, and the weights would differ."""
     expected = {}
     for kind in ("legacy", "new"):
@@ -523,7 +523,7 @@ def train(model: Any, optimizer: Any, steps: int) -> List[float]:
 @WITH_TF_KERAS
 @BUILT
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_models_go_on_from_lists_of_their_weights(kind: str, built: bool, tmp_path: Any) -> None:
+def test_models_go_on_from_lists_of_their_weights(kind: str, built: bool, tmp_path: Any):
     subject = ORIGINALS[kind]
     old = model_of(subject.kind.keras)
     old_optimizer = subject.dynamic(subject.inner("Adam", learning_rate=0.0625), 64.0, 3)
@@ -543,7 +543,7 @@ def test_models_go_on_from_lists_of_their_weights(kind: str, built: bool, tmp_pa
 
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_the_names_of_a_model_are_an_error(kind: str, tmp_path: Any) -> None:
+def test_the_names_of_a_model_are_an_error(kind: str, tmp_path: Any):
     """`restore` succeeds, and even `expect_partial` says nothing of the weights."""
     subject = ORIGINALS[kind]
     old = model_of(subject.kind.keras)
@@ -562,7 +562,7 @@ def subclassed(keras: Any) -> Any:
     """A model of which both Keras save the biases under the same names, but not the kernels."""
 
     class Subclassed(keras.Model):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.hidden = keras.layers.Dense(5)
             self.head = keras.layers.Dense(2)
@@ -580,7 +580,7 @@ def subclassed(keras: Any) -> Any:
 @pytest.mark.parametrize("kind", ["legacy", "new"])
 def test_weights_that_are_not_restored_are_an_error(
     kind: str, name: str, made: Any, built: bool, tmp_path: Any
-) -> None:
+):
     """SGD of `OptimizerV2` has no slots, which would show that weights are missing."""
     subject = ORIGINALS[kind]
     old = made(subject.kind.keras)
@@ -600,7 +600,7 @@ def test_weights_that_are_not_restored_are_an_error(
 
 @WITH_TF_KERAS
 @pytest.mark.parametrize("kind", ["legacy", "new"])
-def test_more_variables_than_in_the_file_are_no_error(kind: str, tmp_path: Any) -> None:
+def test_more_variables_than_in_the_file_are_no_error(kind: str, tmp_path: Any):
     original, trained, path = written(Program(kind, "SGD", {}), tmp_path)
     resumed, added = variables(), tf.Variable(2.0)
     optimizer = on_keras_3("SGD", learning_rate=0.0625)

@@ -264,10 +264,10 @@ def test_a_name_is_kept_by_the_configuration():
     )
 
 
-def test_what_a_program_sets_after_it_has_restored_weights_is_kept() -> None:
+def test_what_a_program_sets_after_it_has_restored_weights_is_kept():
     """The slots of the weights are set in the first step, and nothing else."""
 
-    def take_step(optimizer: keras.optimizers.Optimizer, variable: tf.Variable) -> None:
+    def take_step(optimizer: keras.optimizers.Optimizer, variable: tf.Variable):
         optimizer.apply_gradients([(tf.constant([1.0, 2.0]), variable)])
 
     source, variable = OURS(keras.optimizers.Adam(0.5)), tf.Variable([1.0, 2.0])

@@ -21,21 +21,21 @@ Defect = Callable[[Any], bool]
 INF, NAN = float("inf"), float("nan")
 
 
-def optimizer_of(subject: Any, inner: Any = None, scale: float = 8.0, period: int = 2) -> Any:
+def optimizer_of(subject, inner: Any = None, scale: float = 8.0, period: int = 2) -> Any:
     return subject.dynamic(inner or subject.inner("SGD", learning_rate=0.5), scale, period)
 
 
 class Step:
     """An optimizer and a variable, after steps with these gradients."""
 
-    def __init__(self, subject: Any, *gradients: float, inner: Any = None, **options: Any) -> None:
+    def __init__(self, subject, *gradients: float, inner: Any = None, **options: Any):
         self.subject = subject
         self.optimizer = optimizer_of(subject, inner, **options)
         self.variable = recorded.make_variable(subject.kind, 1.0, "v")
         for gradient in gradients:
             self.take(gradient)
 
-    def take(self, gradient: float, optimizer: Any = None) -> None:
+    def take(self, gradient: float, optimizer: Any = None):
         gradients = [tf.constant(gradient)]
         self.subject.step(optimizer or self.optimizer, [self.variable], gradients)
 
@@ -56,17 +56,17 @@ def raises(errors: Any, function: Callable[[], Any]) -> bool:
     return False
 
 
-def k3_no_config(subject: Any) -> bool:
+def k3_no_config(subject) -> bool:
     return raises(NotImplementedError, optimizer_of(subject).get_config)
 
 
-def k4_no_slots(subject: Any) -> bool:
+def k4_no_slots(subject) -> bool:
     if subject.kind.name != "legacy":
         return False
     inner = subject.inner("Adam", learning_rate=0.5)
     step = Step(subject, 1.0, inner=inner)
 
-    def slots() -> None:
+    def slots():
         assert step.optimizer.get_slot(step.variable, "m") is inner.get_slot(step.variable, "m")
         assert sorted(step.optimizer.get_slot_names()) == ["m", "v"]
         assert step.optimizer.weights
@@ -74,23 +74,23 @@ def k4_no_slots(subject: Any) -> bool:
     return raises(AttributeError, slots)
 
 
-def k6_iterations_stay_on_a_skipped_step(subject: Any) -> bool:
+def k6_iterations_stay_on_a_skipped_step(subject) -> bool:
     return Step(subject, NAN).read()[2] == 0
 
 
-def k7_no_clipping(subject: Any) -> bool:
+def k7_no_clipping(subject) -> bool:
     inner = subject.inner("SGD", learning_rate=0.5, clipnorm=1.0)
     return raises(ValueError, lambda: optimizer_of(subject, inner))
 
 
-def k8_hyperparameters_are_not_forwarded(subject: Any) -> bool:
+def k8_hyperparameters_are_not_forwarded(subject) -> bool:
     inner = subject.inner("SGD", learning_rate=0.5, momentum=0.5)
     optimizer = optimizer_of(subject, inner)
     optimizer.momentum = 0.25
     return recorded.number(inner.momentum) != 0.25
 
 
-def k8_exclusions_from_weight_decay_are_not_forwarded(subject: Any) -> bool:
+def k8_exclusions_from_weight_decay_are_not_forwarded(subject) -> bool:
     if subject.kind.name == "legacy":
         return False  # they have no weight decay
     inner = subject.inner("SGD", learning_rate=0.5, weight_decay=0.5)
@@ -100,36 +100,36 @@ def k8_exclusions_from_weight_decay_are_not_forwarded(subject: Any) -> bool:
     return step.value != 1.0
 
 
-def k9_no_name(subject: Any) -> bool:
+def k9_no_name(subject) -> bool:
     return raises(AttributeError, lambda: optimizer_of(subject).name)
 
 
-def k15_a_multiplier_is_refused(subject: Any) -> bool:
+def k15_a_multiplier_is_refused(subject) -> bool:
     loss_scale = subject.dynamic_loss_scale(8.0, 1, 4.0)
     inner = subject.inner("SGD", learning_rate=0.5)
     return raises(ValueError, lambda: subject.cls(inner, loss_scale))
 
 
-def k16_no_gradients_at_all(subject: Any) -> bool:
+def k16_no_gradients_at_all(subject) -> bool:
     optimizer = optimizer_of(subject)
     optimizer.get_unscaled_gradients([])
     return raises(ValueError, lambda: optimizer.apply_gradients([]))
 
 
-def k17_sparse_gradients_need_a_dense_shape(subject: Any) -> bool:
+def k17_sparse_gradients_need_a_dense_shape(subject) -> bool:
     optimizer = optimizer_of(subject)
     variable = recorded.make_variable(subject.kind, [[1.0], [1.0]], "v")
     scale = subject.scale_and_counter(optimizer)[0]
     sparse = tf.IndexedSlices(tf.constant([[2.0]]) * scale, tf.constant([1]))
 
-    def step() -> None:
+    def step():
         gradients = optimizer.get_unscaled_gradients([sparse])
         optimizer.apply_gradients(list(zip(gradients, [variable])))
 
     return raises(ValueError, step)
 
 
-def k18_rows_are_added_up_before_the_test(subject: Any) -> bool:
+def k18_rows_are_added_up_before_the_test(subject) -> bool:
     optimizer = optimizer_of(subject)
     variable = recorded.make_variable(subject.kind, [[1.0], [1.0]], "v")
     half = tf.constant([[2.0**127], [2.0**127]])  # twice that is infinite
@@ -139,7 +139,7 @@ def k18_rows_are_added_up_before_the_test(subject: Any) -> bool:
     return subject.read(optimizer)[0] < 8  # the step is skipped
 
 
-def k20_from_config_changes_its_argument(subject: Any) -> bool:
+def k20_from_config_changes_its_argument(subject) -> bool:
     """Q7 on Keras 3."""
     optimizer = optimizer_of(subject)
     config = optimizer.get_config()
@@ -148,7 +148,7 @@ def k20_from_config_changes_its_argument(subject: Any) -> bool:
     return config != before
 
 
-def k21_old_configs_cannot_be_read(subject: Any) -> bool:
+def k21_old_configs_cannot_be_read(subject) -> bool:
     config = {
         "optimizer": {"class_name": "SGD", "config": {"name": "SGD", "learning_rate": 0.5}},
         "loss_scale": {"class_name": "FixedLossScale", "config": {"loss_scale_value": 8.0}},
@@ -157,7 +157,7 @@ def k21_old_configs_cannot_be_read(subject: Any) -> bool:
     return raises((KeyError, TypeError), lambda: cls.from_config(config))
 
 
-def k22_deepcopy_fails(subject: Any) -> bool:
+def k22_deepcopy_fails(subject) -> bool:
     step = Step(subject, 1.0)
     try:
         again = copy.deepcopy(step.optimizer)
@@ -168,29 +168,29 @@ def k22_deepcopy_fails(subject: Any) -> bool:
     return step.read()[0] != 8
 
 
-def q1_the_scale_goes_below_1(subject: Any) -> bool:
+def q1_the_scale_goes_below_1(subject) -> bool:
     return Step(subject, NAN, scale=1.0).read()[0] < 1
 
 
-def q2_the_scale_becomes_infinite(subject: Any) -> bool:
+def q2_the_scale_becomes_infinite(subject) -> bool:
     return not np.isfinite(Step(subject, 2.0**-120, scale=2.0**127, period=1).read()[0])
 
 
-def q3_no_growth_without_an_error(subject: Any) -> bool:
+def q3_no_growth_without_an_error(subject) -> bool:
     return not raises(ValueError, lambda: optimizer_of(subject, period=0))
 
 
-def q4_dynamic_by_position_is_a_scale(subject: Any) -> bool:
+def q4_dynamic_by_position_is_a_scale(subject) -> bool:
     optimizer = subject.cls(subject.inner("SGD", learning_rate=0.5), True)
     return optimizer.initial_scale == 1
 
 
-def q5_nests(subject: Any) -> bool:
+def q5_nests(subject) -> bool:
     optimizer = optimizer_of(subject)
     return not raises((TypeError, ValueError), lambda: subject.cls(optimizer))
 
 
-def q6_keras_2_configs_cannot_be_read(subject: Any) -> bool:
+def q6_keras_2_configs_cannot_be_read(subject) -> bool:
     arguments = {"name": "SGD", "learning_rate": 0.5, "decay": 0.25, "momentum": 0.0}
     config = {
         "inner_optimizer": {"class_name": "SGD", "config": arguments},
@@ -216,13 +216,13 @@ def q6_keras_2_configs_cannot_be_read(subject: Any) -> bool:
     return not np.isclose(float(variable.numpy()), 1 - 0.5 - 0.4)
 
 
-def q10_a_wrong_scale_is_accepted(subject: Any) -> bool:
+def q10_a_wrong_scale_is_accepted(subject) -> bool:
     make = subject.cls
     inner = subject.inner("SGD", learning_rate=0.5)
     return not raises((TypeError, ValueError), lambda: make(inner, initial_scale="x"))
 
 
-def generators_of_gradients_are_lost(subject: Any) -> bool:
+def generators_of_gradients_are_lost(subject) -> bool:
     optimizer = optimizer_of(subject, scale=1.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
     gradients = (tf.constant(number) for number in [1.0])
@@ -233,7 +233,7 @@ def generators_of_gradients_are_lost(subject: Any) -> bool:
     return float(recorded.number(variable)) != 0.5
 
 
-def the_first_loss_after_a_restore_has_the_initial_scale(subject: Any) -> bool:
+def the_first_loss_after_a_restore_has_the_initial_scale(subject) -> bool:
     if subject.kind.name != "keras3":
         return False
     trained, again = Step(subject, 1.0, scale=64.0), optimizer_of(subject, scale=8.0)
@@ -245,7 +245,7 @@ def the_first_loss_after_a_restore_has_the_initial_scale(subject: Any) -> bool:
         return float(again.scale_loss(tf.constant(1.0))) != 64.0
 
 
-def weights_do_not_restore_the_scale_of_an_unbuilt_optimizer(subject: Any) -> bool:
+def weights_do_not_restore_the_scale_of_an_unbuilt_optimizer(subject) -> bool:
     if subject.kind.name != "keras3":
         return False
     models = []
@@ -262,7 +262,7 @@ def weights_do_not_restore_the_scale_of_an_unbuilt_optimizer(subject: Any) -> bo
     return subject.read(models[1].optimizer)[0] != 32.0
 
 
-def a_second_build_resets_the_scale(subject: Any) -> bool:
+def a_second_build_resets_the_scale(subject) -> bool:
     if subject.kind.name != "keras3":
         return False
     step = Step(subject, NAN)
@@ -270,7 +270,7 @@ def a_second_build_resets_the_scale(subject: Any) -> bool:
     return step.read()[0] != 4
 
 
-def no_gradients_count_as_a_finite_step(subject: Any) -> bool:
+def no_gradients_count_as_a_finite_step(subject) -> bool:
     step = Step(subject)
     step.optimizer.get_unscaled_gradients([])
     with pytest.raises(ValueError, match="No gradients"):
@@ -278,7 +278,7 @@ def no_gradients_count_as_a_finite_step(subject: Any) -> bool:
     return step.read()[1] != 0
 
 
-def schedule_free_averages_begin_at_zero_in_fit(subject: Any) -> bool:
+def schedule_free_averages_begin_at_zero_in_fit(subject) -> bool:
     if not hasattr(subject.kind.optimizers, "ScheduleFreeAdamW"):
         return subject.api == "keras3"
     keras = subject.kind.keras
@@ -350,21 +350,21 @@ def _subjects(who: str, apis: Tuple[str, ...]) -> Any:
 
 
 @pytest.mark.parametrize("defect", PRESENT, ids=_name)
-def test_the_originals_have_it(defect: Defect) -> None:
+def test_the_originals_have_it(defect: Defect):
     apis, has_it = PRESENT[defect]
     for subject in _subjects("original", apis):
         assert defect(subject) is has_it(recorded.TF), str(subject)
 
 
 @pytest.mark.parametrize("defect", NEW_STYLE_ONLY, ids=_name)
-def test_the_originals_over_new_style_optimizers_have_it(defect: Defect) -> None:
+def test_the_originals_over_new_style_optimizers_have_it(defect: Defect):
     for subject in _subjects("original", ("final",)):
         if subject.kind.name == "new":
             assert defect(subject), str(subject)
 
 
 @pytest.mark.parametrize("subject", recorded.originals() + recorded.ours(), ids=str)
-def test_copies(subject: Any) -> None:
+def test_copies(subject):
     """K22, kept over new-style optimizers, which cannot be copied themselves."""
     if subject.kind.name == "new":
         with pytest.raises(RuntimeError, match="single instance"):
@@ -379,7 +379,7 @@ OURS = list(dict.fromkeys([*PRESENT, *NEW_STYLE_ONLY, *KEPT_BY_SOME]))
 
 
 @pytest.mark.parametrize("defect", OURS, ids=_name)
-def test_ours_do_not(defect: Defect) -> None:
+def test_ours_do_not(defect: Defect):
     apis = PRESENT[defect][0] if defect in PRESENT else KERAS_2
     subjects = _subjects("ours", apis)
     assert subjects
@@ -387,7 +387,7 @@ def test_ours_do_not(defect: Defect) -> None:
         assert not defect(subject), str(subject)
 
 
-def test_kept_float16_cannot_hold_every_scale() -> None:
+def test_kept_float16_cannot_hold_every_scale():
     """K19: a large scale is infinite as float16, its reciprocal is 0; the originals' numbers."""
     for subject in recorded.ours() + _subjects("original", KERAS_2):
         optimizer = subject.fixed(subject.inner("SGD", learning_rate=0.5), 2.0**25)

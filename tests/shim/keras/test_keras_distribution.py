@@ -45,7 +45,7 @@ def mirrored(size: str) -> Dict[str, Any]:
 
 def test_one_decision_for_all_replicas_which_train_as_with_the_originals(
     mirrored: Dict[str, Any],
-) -> None:
+):
     """All steps, or those before the first in which an original has a defect that ours does not."""
     for what, runs in mirrored.items():
         if what.startswith("ours"):
@@ -81,7 +81,7 @@ def counted(size: str) -> Dict[str, Any]:
 
 
 @pytest.mark.skipif(recorded.TF < (2, 5), reason="the sums are made of other operations")
-def test_gradients_are_added_up_once(counted: Dict[str, Any]) -> None:
+def test_gradients_are_added_up_once(counted: Dict[str, Any]):
     """Also on Keras 3, whose optimizers do so themselves, unless they clip before."""
     found = {what: outcome for what, outcome in counted.items() if ":sums" in what}
     assert found
@@ -93,11 +93,11 @@ def test_gradients_are_added_up_once(counted: Dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")
-def test_an_optimizer_with_an_update_of_its_own_refuses_sums(counted: Dict[str, Any]) -> None:
+def test_an_optimizer_with_an_update_of_its_own_refuses_sums(counted: Dict[str, Any]):
     assert "Nadam of Keras 3 sums the gradients" in counted["ours-final-keras3:refused"]
 
 
-def test_two_workers(size: str) -> None:
+def test_two_workers(size: str):
     # The newest kind of each environment: between them, all kinds.
     kinds = recorded.kinds() if size == "long" else recorded.kinds()[-1:]
     found = [f"ours-final-{kind.name}:function" for kind in kinds]

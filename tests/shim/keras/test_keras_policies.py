@@ -62,7 +62,7 @@ def kept_scale(policy: Any) -> Any:
     return None if loss_scale is None else (type(loss_scale).__name__, loss_scale.get_config())
 
 
-def test_the_final_names_are_those_of_the_installed_keras() -> None:
+def test_the_final_names_are_those_of_the_installed_keras():
     installed = getattr(INSTALLED, "Policy", None) or INSTALLED_EXPERIMENTAL.Policy
     for name in ("float32", "mixed_float16", "float64"):
         policy = FINAL.Policy(name)
@@ -78,7 +78,7 @@ def test_the_final_names_are_those_of_the_installed_keras() -> None:
 
 
 @pytest.mark.parametrize("name", ["float32", "mixed_float16", "mixed_bfloat16", "float64"])
-def test_set_and_get(name: str) -> None:
+def test_set_and_get(name: str):
     FINAL.set_global_policy(name)
     assert FINAL.global_policy().name == name
     assert EXPERIMENTAL.global_policy().name == name
@@ -95,7 +95,7 @@ def test_set_and_get(name: str) -> None:
     assert FINAL.global_policy().name == ("float32" if tf.executing_eagerly() else "_infer")
 
 
-def test_the_policy_of_a_layer() -> None:
+def test_the_policy_of_a_layer():
     layer = tf.keras.layers.Dense(1, dtype=EXPERIMENTAL.Policy("mixed_float16"))
     policy = EXPERIMENTAL.get_layer_policy(layer)
     assert policy.name == "mixed_float16"
@@ -192,7 +192,7 @@ CASES = [
 @sides
 @pytest.mark.parametrize("set_by", ["set", "model"])
 @pytest.mark.parametrize("case", CASES, ids=[str(number) for number in range(len(CASES))])
-def test_compile_applies_the_loss_scale_of_a_policy(case: Case, side: Side, set_by: str) -> None:
+def test_compile_applies_the_loss_scale_of_a_policy(case: Case, side: Side, set_by: str):
     policy = case.policy(side)
     model = model_with(policy, side, set_by)
     if side.name == "original" and case.only_ours_since <= recorded.TF:
@@ -227,7 +227,7 @@ def model_with(policy: Any, side: Side, set_by: str) -> Any:
 
 
 @sides
-def test_the_numbers_of_a_policy_are_those_of_its_optimizer(side: Side) -> None:
+def test_the_numbers_of_a_policy_are_those_of_its_optimizer(side: Side):
     """An infinity halves the loss scale; finite steps double it."""
     side.policies.set_policy(
         side.policies.Policy(
@@ -250,7 +250,7 @@ LOSS_SCALES: List[Any] = ["auto", "dynamic", None, 8]
 @pytest.mark.skipif(not HAS_EXPERIMENTAL, reason="this TensorFlow has no experimental policies")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("loss_scale", LOSS_SCALES)
-def test_a_layer_is_configured_as_with_the_original_policy(name: str, loss_scale: Any) -> None:
+def test_a_layer_is_configured_as_with_the_original_policy(name: str, loss_scale: Any):
     arguments = {} if loss_scale == "auto" else {"loss_scale": loss_scale}
     for find in (
         lambda side: side.policies.Policy(name, **arguments).get_config(),
@@ -263,7 +263,7 @@ def test_a_layer_is_configured_as_with_the_original_policy(name: str, loss_scale
 
 
 @pytest.mark.parametrize("name", ["float32", "mixed_float16"])
-def test_a_set_policy_is_written_to_files_as_the_installed_one(name: str) -> None:
+def test_a_set_policy_is_written_to_files_as_the_installed_one(name: str):
     FINAL.set_global_policy("float32")
     set_policy(tf.keras, name)
     expected = tf.keras.layers.Dense(1).get_config()["dtype"]
@@ -287,7 +287,7 @@ def scale_of_layer(layer: Any) -> Any:
     return EXPERIMENTAL.get_layer_policy(layer).loss_scale
 
 
-def test_a_policy_reads_back_what_it_wrote() -> None:
+def test_a_policy_reads_back_what_it_wrote():
     if recorded.TF < (2, 1):
         pytest.skip("policies of 1.15 have no from_config")
     for case in CASES:
@@ -301,7 +301,7 @@ def test_a_policy_reads_back_what_it_wrote() -> None:
 
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 does not write policies")
-def test_layers_with_a_policy_can_be_cloned_and_copied() -> None:
+def test_layers_with_a_policy_can_be_cloned_and_copied():
     for loss_scale in ("auto", 128):
         policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=loss_scale)
         inputs = tf.keras.layers.Input((1,))
@@ -312,7 +312,7 @@ def test_layers_with_a_policy_can_be_cloned_and_copied() -> None:
         assert EXPERIMENTAL.get_layer_policy(again.layers[-1]).name == "mixed_float16"
 
 
-def test_copies_of_a_policy_are_ours() -> None:
+def test_copies_of_a_policy_are_ours():
     for policy in (
         FINAL.Policy("mixed_float16"),
         EXPERIMENTAL.Policy("mixed_float16"),
@@ -330,7 +330,7 @@ def test_copies_of_a_policy_are_ours() -> None:
         assert pickle.loads(pickle.dumps(cls)) is cls
 
 
-def test_a_loss_scale_is_kept_itself_and_a_policy_that_is_set_comes_back() -> None:
+def test_a_loss_scale_is_kept_itself_and_a_policy_that_is_set_comes_back():
     loss_scale = LossScales.DynamicLossScale()
     policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=loss_scale)
     assert policy.loss_scale is loss_scale
@@ -346,7 +346,7 @@ def test_a_loss_scale_is_kept_itself_and_a_policy_that_is_set_comes_back() -> No
     assert getattr(EXPERIMENTAL.global_policy(), "loss_scale", None) is not loss_scale
 
 
-def test_a_policy_of_tensorflow_that_is_set_by_our_name_is_ours() -> None:
+def test_a_policy_of_tensorflow_that_is_set_by_our_name_is_ours():
     installed = getattr(INSTALLED, "Policy", None) or INSTALLED_EXPERIMENTAL.Policy
     FINAL.set_global_policy(installed("mixed_float16"))
     optimizer = compiled(network())
@@ -354,7 +354,7 @@ def test_a_policy_of_tensorflow_that_is_set_by_our_name_is_ours() -> None:
     assert scale(optimizer) == 2.0**15
 
 
-def test_another_policy_ends_ours_for_new_models_only() -> None:
+def test_another_policy_ends_ours_for_new_models_only():
     for set_ours in (FINAL.set_global_policy, EXPERIMENTAL.set_policy):
         set_ours("mixed_float16")
         model = network()
@@ -367,7 +367,7 @@ def test_another_policy_ends_ours_for_new_models_only() -> None:
 
 
 @pytest.mark.skipif(recorded.TF < (2, 6), reason="a model has no policy by name")
-def test_the_global_policy_is_meant_by_its_name() -> None:
+def test_the_global_policy_is_meant_by_its_name():
     class Line(tf.keras.Model):
         pass
 
@@ -383,11 +383,11 @@ def test_the_global_policy_is_meant_by_its_name() -> None:
 
 
 @pytest.mark.skipif(not KERAS_3, reason="Keras 2 has one global policy for all threads")
-def test_the_global_policy_of_another_thread_is_not_ours() -> None:
+def test_the_global_policy_of_another_thread_is_not_ours():
     FINAL.set_global_policy("mixed_float16")
     found = []
 
-    def run() -> None:
+    def run():
         found.append(compiled(network()))
         set_policy(tf.keras, "mixed_float16")
         found.append(compiled(network()))
@@ -400,7 +400,7 @@ def test_the_global_policy_of_another_thread_is_not_ours() -> None:
 
 
 @pytest.mark.parametrize("by", ["name", "configuration"])
-def test_an_optimizer_by_name_or_configuration(by: str) -> None:
+def test_an_optimizer_by_name_or_configuration(by: str):
     optimizer = "sgd"
     if by == "configuration":
         if not KERAS_3:
@@ -414,13 +414,13 @@ def test_an_optimizer_by_name_or_configuration(by: str) -> None:
 
 
 @pytest.mark.skipif(KERAS_3 or recorded.TF < (2, 2), reason="others take one optimizer")
-def test_several_optimizers() -> None:
+def test_several_optimizers():
     given = [tf.keras.optimizers.SGD(0.5), "adam"]
     EXPERIMENTAL.set_policy(EXPERIMENTAL.Policy("float32", loss_scale=8))
     assert [scale(optimizer) for optimizer in compiled(network(), given)] == [8.0, 8.0]
 
 
-def test_an_optimizer_that_scales_is_kept() -> None:
+def test_an_optimizer_that_scales_is_kept():
     FINAL.set_global_policy("mixed_float16")
     for optimizer in (
         FINAL.LossScaleOptimizer(tf.keras.optimizers.SGD(0.5), False, 8),
@@ -429,9 +429,9 @@ def test_an_optimizer_that_scales_is_kept() -> None:
         assert compiled(network(), optimizer) is optimizer
 
 
-def test_models_that_override_compile() -> None:
+def test_models_that_override_compile():
     class Overrides(tf.keras.Model):
-        def compile(self, optimizer: Any, loss: Any = None, **kwargs: Any) -> None:
+        def compile(self, optimizer: Any, loss: Any = None, **kwargs: Any):
             self.given = optimizer
             super().compile(optimizer=optimizer, loss=loss, **kwargs)
 
@@ -444,7 +444,7 @@ def test_models_that_override_compile() -> None:
 
 
 @pytest.mark.skipif(not KERAS_3, reason="an argument of Keras 3")
-def test_a_model_can_refuse_loss_scaling_by_the_argument_of_keras_3() -> None:
+def test_a_model_can_refuse_loss_scaling_by_the_argument_of_keras_3():
     FINAL.set_global_policy("mixed_float16")
     inner = tf.keras.optimizers.SGD(0.5)
     assert compiled(network(), inner, auto_scale_loss=False) is inner
@@ -454,7 +454,7 @@ def test_a_model_can_refuse_loss_scaling_by_the_argument_of_keras_3() -> None:
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 has no train_step")
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
-def test_load_model_follows_the_policy(suffix: str, tmp_path: Any) -> None:
+def test_load_model_follows_the_policy(suffix: str, tmp_path: Any):
     if suffix == ".h5" and KERAS_3 and recorded.TF < (2, 21):
         pytest.skip("Keras 3 could not read its own files of this kind")
     if suffix == ".keras" and recorded.TF < (2, 12):
@@ -478,14 +478,14 @@ def test_load_model_follows_the_policy(suffix: str, tmp_path: Any) -> None:
             np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])
 
 
-def set_ours(policy: Any) -> None:
+def set_ours(policy: Any):
     if policy is None:
         FINAL.set_global_policy("mixed_float16")
     else:
         EXPERIMENTAL.set_policy(policy)
 
 
-def test_compile_is_as_before_when_the_last_policy_is_gone() -> None:
+def test_compile_is_as_before_when_the_last_policy_is_gone():
     FINAL.set_global_policy("mixed_float16")
     model = network()
     assert interventions._hooks
@@ -501,7 +501,7 @@ def test_compile_is_as_before_when_the_last_policy_is_gone() -> None:
     assert not interventions._hooks
 
 
-def test_uninstall_ends_it_until_the_next_policy() -> None:
+def test_uninstall_ends_it_until_the_next_policy():
     FINAL.set_global_policy("mixed_float16")
     model = network()
     tfls.uninstall()
@@ -512,7 +512,7 @@ def test_uninstall_ends_it_until_the_next_policy() -> None:
 
 
 @pytest.mark.parametrize("kind", ["final", "experimental", "fixed"])
-def test_a_policy_from_before_uninstall_can_be_set_after_it(kind: str) -> None:
+def test_a_policy_from_before_uninstall_can_be_set_after_it(kind: str):
     names = FINAL if kind == "final" else EXPERIMENTAL
     arguments = {"loss_scale": 128} if kind == "fixed" else {}
     policy = names.Policy("mixed_float16", **arguments)
@@ -528,7 +528,7 @@ def test_a_policy_from_before_uninstall_can_be_set_after_it(kind: str) -> None:
     assert len(references) == len({id(reference) for reference in references})
 
 
-def test_a_compile_of_an_unknown_keras_is_refused() -> None:
+def test_a_compile_of_an_unknown_keras_is_refused():
     class Unknown:
         __name__ = "keras.src.trainers.unknown"
 
@@ -538,7 +538,7 @@ def test_a_compile_of_an_unknown_keras_is_refused() -> None:
         interventions.serve(Unknown(), "no_such_keras", lambda model, always: None)
 
 
-def test_wrong_names_and_loss_scales() -> None:
+def test_wrong_names_and_loss_scales():
     with pytest.raises((ValueError, TypeError)):
         EXPERIMENTAL.Policy("no_such_policy")
     with pytest.raises((ValueError, TypeError)):

@@ -84,7 +84,7 @@ def counts_skipped(original: recorded.Subject) -> bool:
 
 
 @pytest.mark.parametrize("original", recorded.originals(), ids=str)
-def test_programs(original: recorded.Subject, size: str) -> None:
+def test_programs(original: recorded.Subject, size: str):
     @settings(
         max_examples=PROGRAMS[size] // len(recorded.originals()),
         deadline=None,
@@ -94,7 +94,7 @@ def test_programs(original: recorded.Subject, size: str) -> None:
         phases=[Phase.generate],  # a program takes a second, and its steps are no smaller ones
     )
     @given(PROGRAM.filter(lambda program: comparable(original, program)))
-    def compare(program: Program) -> None:
+    def compare(program: Program):
         run(original, program)
 
     compare()
@@ -103,13 +103,13 @@ def test_programs(original: recorded.Subject, size: str) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["RMSprop", "Adam", "Adadelta"])
 @pytest.mark.parametrize("original", recorded.originals(), ids=str)
-def test_steps_in_functions_apart(original: recorded.Subject, name: str) -> None:
+def test_steps_in_functions_apart(original: recorded.Subject, name: str):
     """Grappler replaces the division by a square root, but only in a branch that is lowered."""
     run(original, Program(name, {}, True, 1024.0, 10, "float32", False, "apart", 0, 0.0, 30))
 
 
 @pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
-def test_small_gradients_of_float16_variables(kind: recorded.Kind) -> None:
+def test_small_gradients_of_float16_variables(kind: recorded.Kind):
     """K19: a function may take the reciprocal of the scale before the scale, and underflow."""
     program = Program("SGD", {}, True, 2.0**15, 100, "float16", False, "together", 0, 0.0, 1)
     subjects = [
@@ -117,7 +117,7 @@ def test_small_gradients_of_float16_variables(kind: recorded.Kind) -> None:
     ]
     sides = [Side(subject, program) for subject in subjects]
 
-    def step(factor: Any) -> None:
+    def step(factor: Any):
         for side in sides:
             side.step(factor)
 
@@ -129,12 +129,12 @@ def test_small_gradients_of_float16_variables(kind: recorded.Kind) -> None:
         np.testing.assert_array_equal(momentum[0] * 8, -np.array(small, np.float16))
 
 
-def run(original: recorded.Subject, program: Program) -> None:
+def run(original: recorded.Subject, program: Program):
     sides = [Side(subject, program) for subject in (original, original.counterpart())]
     apart = program.mode == "apart"
     steps = [tf.function(side.step) if apart else side.step for side in sides]
 
-    def step(factor: Any) -> None:
+    def step(factor: Any):
         for take_step in steps:
             take_step(factor)
 
@@ -157,7 +157,7 @@ def run(original: recorded.Subject, program: Program) -> None:
 class Side:
     """One of the two optimizers, with a variable of its own."""
 
-    def __init__(self, subject: recorded.Subject, program: Program) -> None:
+    def __init__(self, subject: recorded.Subject, program: Program):
         self._subject, self._program = subject, program
         inner = subject.inner(program.optimizer, **OPTIMIZERS[program.optimizer], **program.clip)
         self._optimizer = (
@@ -173,7 +173,7 @@ class Side:
         if hasattr(built, "build"):
             built.build([self._variable])
 
-    def step(self, factor: Any) -> None:
+    def step(self, factor: Any):
         optimizer, watched = self._optimizer, recorded.gradient_source(self._variable)
         as_keras_3 = self._subject.kind.name == "keras3"
         scaled_by = optimizer.scale_loss if as_keras_3 else optimizer.get_scaled_loss

@@ -41,7 +41,7 @@ STEPS = st.builds(
 
 
 @pytest.mark.parametrize("subject", recorded.with_own_step(), ids=str)
-def test_steps(subject: Any, size: str) -> None:
+def test_steps(subject, size: str):
     @settings(
         max_examples=EXAMPLES[size],
         deadline=None,
@@ -54,13 +54,13 @@ def test_steps(subject: Any, size: str) -> None:
         st.integers(1, 4),
         st.booleans(),
     )
-    def check(steps: List[Step], exponent: int, period: int, compiled: bool) -> None:
+    def check(steps: List[Step], exponent: int, period: int, compiled: bool):
         run(subject, steps, 2.0**exponent, period, compiled and size == "long")
 
     check()
 
 
-def run(subject: Any, steps: List[Step], scale: float, period: int, compiled: bool) -> None:
+def run(subject, steps: List[Step], scale: float, period: int, compiled: bool):
     optimizer = subject.dynamic(subject.inner("SGD", learning_rate=LEARNING_RATE), scale, period)
     names = ("first", "second")
     variables = [recorded.make_variable(subject.kind, [1.0, 1.0], name) for name in names]
@@ -69,7 +69,7 @@ def run(subject: Any, steps: List[Step], scale: float, period: int, compiled: bo
     weights, counter = [np.ones(2, np.float32) for _ in variables], 0
     for number, step in enumerate(steps):
 
-        def update(step: Step = step) -> None:
+        def update(step: Step = step):
             apply(subject, optimizer, variables, step)
 
         (tf.function(update) if compiled else update)()
@@ -89,7 +89,7 @@ def run(subject: Any, steps: List[Step], scale: float, period: int, compiled: bo
             np.testing.assert_array_equal(variable.numpy(), weight, err_msg=where)
 
 
-def apply(subject: Any, optimizer: Any, variables: List[Any], step: Step) -> None:
+def apply(subject, optimizer: Any, variables: List[Any], step: Step):
     """Gives the optimizer these gradients, which change the second element of each variable."""
     scale = optimizer.loss_scale
     if subject.kind.name == "keras3" and step.style == "fit":
@@ -111,7 +111,7 @@ def apply(subject: Any, optimizer: Any, variables: List[Any], step: Step) -> Non
     optimizer.apply_gradients(list(zip(total, variables)))
 
 
-def batches(subject: Any, step: Step) -> int:
+def batches(subject, step: Step) -> int:
     """Micro-batches whose gradients the step adds up, which sparse ones cannot be."""
     alone = step.sparse or (subject.kind.name == "keras3" and step.style == "fit")
     return 1 if alone else step.micro_batches

@@ -51,7 +51,7 @@ if recorded.TF < (2, 0):
     ALLOWED |= {"__array__"}  # tensors have no such method
 
 
-def compare(name: str, found: Any, expected: Any) -> None:
+def compare(name: str, found: Any, expected: Any):
     """Asserts that an object which is no `tf.Tensor` gives what a plain tensor gives."""
     if expected == ERROR:
         assert found == ERROR or name in ALLOWED
@@ -61,7 +61,7 @@ def compare(name: str, found: Any, expected: Any) -> None:
         assert found == expected
 
 
-def compare_in_graphs(name: str, found: Any, expected: Any) -> None:
+def compare_in_graphs(name: str, found: Any, expected: Any):
     """The same of what is read in a graph: from TensorFlow 2.4 on, it is a `tf.Tensor`."""
     if IS_OBJECT:
         compare(name, found, expected)
@@ -76,12 +76,12 @@ def cases(uses: Uses, subjects: List[Any]) -> Any:
     return pytest.mark.parametrize(("subject", "name"), chosen, ids=ids)
 
 
-def make(subject: Any) -> Any:
+def make(subject) -> Any:
     """An optimizer whose loss scale is 8."""
     return subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 2000)
 
 
-def kept(subject: Any) -> Any:
+def kept(subject) -> Any:
     """A loss scale that was 8 when it was read; that of the optimizer is 16 by now."""
     optimizer = make(subject)
     loss_scale = optimizer.loss_scale
@@ -123,14 +123,14 @@ def variable_in_a_graph() -> Any:
 
 
 @cases(IN_EAGER_MODE, OURS)
-def test_in_eager_mode(subject: Any, name: str) -> None:
+def test_in_eager_mode(subject, name: str):
     use = IN_EAGER_MODE[name]
     compare(name, outcome(use, kept(subject)), outcome(use, constant()))
 
 
 @pytest.mark.sampled(3)
 @cases(IN_FUNCTIONS, OURS)
-def test_read_in_a_function(subject: Any, name: str) -> None:
+def test_read_in_a_function(subject, name: str):
     use, optimizer, variable = IN_FUNCTIONS[name], make(subject), tf.compat.v2.Variable(8.0)
     found = outcome(lambda read: in_a_function(use, read), lambda: optimizer.loss_scale)
     expected = outcome(lambda read: in_a_function(use, read), lambda: tf.identity(variable))
@@ -139,7 +139,7 @@ def test_read_in_a_function(subject: Any, name: str) -> None:
 
 @pytest.mark.sampled(3)
 @cases(IN_FUNCTIONS, OURS)
-def test_read_before_a_function(subject: Any, name: str) -> None:
+def test_read_before_a_function(subject, name: str):
     use, loss_scale, tensor = IN_FUNCTIONS[name], kept(subject), constant()
     found = outcome(lambda read: in_a_function(use, read), lambda: loss_scale)
     expected = outcome(lambda read: in_a_function(use, read), lambda: tensor)
@@ -149,7 +149,7 @@ def test_read_before_a_function(subject: Any, name: str) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.skipif(not IN_GRAPHS, reason="Keras 3 has no graph mode")
 @cases(ANYWHERE, IN_GRAPHS)
-def test_in_a_graph(subject: Any, name: str) -> None:
+def test_in_a_graph(subject, name: str):
     use = ANYWHERE[name]
     found = outcome(lambda read: in_a_session(use, read), lambda: make(subject).loss_scale)
     expected = outcome(lambda read: in_a_session(use, read), variable_in_a_graph)

@@ -24,17 +24,17 @@ all_kinds = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 in_graphs = pytest.mark.parametrize("subject", LEGACY, ids=str)
 
 
-def make(subject: Any) -> Any:
+def make(subject) -> Any:
     """An optimizer whose scale is 8, and doubles with every finite step."""
     return subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 1)
 
 
-def make_with_step(subject: Any) -> Tuple[Any, Callable[[], None]]:
+def make_with_step(subject) -> Tuple[Any, Callable[[], None]]:
     """The same, with a function that makes such a step."""
     optimizer = make(subject)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
 
-    def step() -> None:
+    def step():
         gradients = optimizer.get_unscaled_gradients([tf.constant(8.0)])
         optimizer.apply_gradients(list(zip(gradients, [variable])))
 
@@ -42,7 +42,7 @@ def make_with_step(subject: Any) -> Tuple[Any, Callable[[], None]]:
 
 
 @all_kinds
-def test_a_call_returns_the_current_scale(subject: Any) -> None:
+def test_a_call_returns_the_current_scale(subject):
     optimizer, step = make_with_step(subject)
     scale = optimizer.loss_scale
     assert callable(scale)
@@ -58,7 +58,7 @@ def test_a_call_returns_the_current_scale(subject: Any) -> None:
 
 
 @all_kinds
-def test_calls_in_a_function(subject: Any) -> None:
+def test_calls_in_a_function(subject):
     optimizer, step = make_with_step(subject)
     scale = optimizer.loss_scale
 
@@ -77,7 +77,7 @@ def test_calls_in_a_function(subject: Any) -> None:
 
 
 @in_graphs
-def test_calls_in_a_session(subject: Any) -> None:
+def test_calls_in_a_session(subject):
     with tf.Graph().as_default(), tf1.Session() as session:
         optimizer = make(subject)
         weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
@@ -91,7 +91,7 @@ def test_calls_in_a_session(subject: Any) -> None:
 
 
 @all_kinds
-def test_a_program_for_both(subject: Any) -> None:
+def test_a_program_for_both(subject):
     """It calls what can be called, and uses as a tensor what cannot."""
     scale = make(subject).loss_scale
     assert float(scale() if callable(scale) else scale) == 8.0
@@ -100,7 +100,7 @@ def test_a_program_for_both(subject: Any) -> None:
 
 
 @all_kinds
-def test_fixed_and_own_loss_scales(subject: Any) -> None:
+def test_fixed_and_own_loss_scales(subject):
     for given, expected in [
         (4.0, 4.0),
         ("dynamic", 2.0**15),
@@ -116,7 +116,7 @@ def test_fixed_and_own_loss_scales(subject: Any) -> None:
 
 @IS_TENSOR
 @all_kinds
-def test_the_tensor_of_a_users_loss_scale_is_left_alone(subject: Any) -> None:
+def test_the_tensor_of_a_users_loss_scale_is_left_alone(subject):
     """A user's `LossScale` may return the same tensor every time."""
 
     class Constant(tfls.compat.v1.train.experimental.LossScale):
@@ -149,7 +149,7 @@ def test_the_tensor_of_a_users_loss_scale_is_left_alone(subject: Any) -> None:
 @IS_TENSOR
 @all_kinds
 @pytest.mark.parametrize("protocol", range(5))
-def test_copies(subject: Any, protocol: int) -> None:
+def test_copies(subject, protocol: int):
     optimizer, step = make_with_step(subject)
     scale = optimizer.loss_scale
     step()
@@ -168,7 +168,7 @@ def test_copies(subject: Any, protocol: int) -> None:
 
 @IS_TENSOR
 @all_kinds
-def test_one_trace_for_all_values(subject: Any) -> None:
+def test_one_trace_for_all_values(subject):
     traced = []
 
     def function(value: Any, *rest: Any, scale: Any = 1.0) -> Any:
@@ -189,7 +189,7 @@ def test_one_trace_for_all_values(subject: Any) -> None:
 
 @all_kinds
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="tf.function of 1.15 cannot be compiled")
-def test_compiled_by_xla(subject: Any) -> None:
+def test_compiled_by_xla(subject):
     compiled = {"jit_compile" if recorded.TF >= (2, 5) else "experimental_compile": True}
     optimizer, step = make_with_step(subject)
     scale = optimizer.loss_scale
@@ -205,14 +205,14 @@ def test_compiled_by_xla(subject: Any) -> None:
 
 
 @all_kinds
-def test_a_step_reads_no_object_that_can_be_called(subject: Any) -> None:
+def test_a_step_reads_no_object_that_can_be_called(subject):
     """The operations of a step are those of the final class."""
 
     def operations(optimizer: Any) -> List[str]:
         variable = recorded.make_variable(subject.kind, 1.0, "v")
 
         @tf.function
-        def train() -> None:
+        def train():
             scaled = optimizer.get_scaled_loss(tf.constant(1.0))
             gradients = optimizer.get_unscaled_gradients([scaled])
             optimizer.apply_gradients(list(zip(gradients, [variable])))
@@ -229,7 +229,7 @@ def test_a_step_reads_no_object_that_can_be_called(subject: Any) -> None:
 
 
 @in_graphs
-def test_fetched_and_fed(subject: Any) -> None:
+def test_fetched_and_fed(subject):
     with tf.Graph().as_default(), tf1.Session() as session:
         scale = make(subject).loss_scale
         doubled = scale * 2.0
@@ -247,7 +247,7 @@ def test_fetched_and_fed(subject: Any) -> None:
 
 @IS_TENSOR
 @in_graphs
-def test_in_hooks_and_summaries_of_v1(subject: Any) -> None:
+def test_in_hooks_and_summaries_of_v1(subject):
     with tf.Graph().as_default():
         scale = make(subject).loss_scale
         tf1.train.create_global_step()
@@ -262,7 +262,7 @@ def test_in_hooks_and_summaries_of_v1(subject: Any) -> None:
 
 
 @all_kinds
-def test_a_property_of_a_subclass(subject: Any) -> None:
+def test_a_property_of_a_subclass(subject):
     """It gets the object of the base class, and decides what is read."""
 
     class Doubled(subject.cls):  # type: ignore[name-defined, misc]
@@ -291,7 +291,7 @@ def test_a_property_of_a_subclass(subject: Any) -> None:
 
 
 @all_kinds
-def test_the_final_class_has_a_plain_tensor(subject: Any) -> None:
+def test_the_final_class_has_a_plain_tensor(subject):
     optimizer = make(subject._replace(api="final"))
     assert isinstance(optimizer.loss_scale, tf.Tensor)
     assert not callable(optimizer.loss_scale)
@@ -302,7 +302,7 @@ def test_the_final_class_has_a_plain_tensor(subject: Any) -> None:
 
 @IS_TENSOR
 @all_kinds
-def test_isinstance(subject: Any) -> None:
+def test_isinstance(subject):
     """In eager mode it is no `tf.Tensor`, whose objects TensorFlow passes to C."""
     optimizer = make(subject)
     assert not isinstance(optimizer.loss_scale, tf.Tensor)
@@ -321,7 +321,7 @@ def on_replicas() -> Any:
 
 
 @all_kinds
-def test_under_a_strategy(subject: Any, on_replicas: Any) -> None:
+def test_under_a_strategy(subject, on_replicas: Any):
     """In eager mode and in functions, within replicas and outside."""
     assert on_replicas[str(subject)] == {
         "outside": [8.0, 8.0, 8.0],

@@ -148,7 +148,7 @@ def errors_for_wrong_arguments(made: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", list(public_objects()))
-def test_errors_for_wrong_arguments_name_the_public_class(name: str) -> None:
+def test_errors_for_wrong_arguments_name_the_public_class(name: str):
     """Python's own errors name a method by the class that defines it, from 3.10 on."""
     made = public_objects()[name]
     errors = list(errors_for_wrong_arguments(made))
@@ -170,7 +170,7 @@ def error_of(case: Case, owner: Any) -> Tuple[str, str]:
 
 @pytest.mark.skipif(recorded.TF < (2, 8), reason="the messages are those of later versions")
 @pytest.mark.parametrize("name", V1)
-def test_v1_and_cross_shard(name: str) -> None:
+def test_v1_and_cross_shard(name: str):
     assert error_of(V1[name], tfls) == error_of(V1[name], tf)
 
 
@@ -179,7 +179,7 @@ def test_v1_and_cross_shard(name: str) -> None:
     reason="the messages are those of Keras 2, from TensorFlow 2.9 on",
 )
 @pytest.mark.parametrize("name", KERAS)
-def test_final(name: str) -> None:
+def test_final(name: str):
     assert error_of(KERAS[name], tfls) == error_of(KERAS[name], tf)
 
 
@@ -187,11 +187,11 @@ def test_final(name: str) -> None:
     not (2, 8) <= recorded.TF < (2, 9), reason="the messages are those of TensorFlow 2.8"
 )
 @pytest.mark.parametrize("name", EXPERIMENTAL)
-def test_experimental(name: str) -> None:
+def test_experimental(name: str):
     assert error_of(EXPERIMENTAL[name], tfls) == error_of(EXPERIMENTAL[name], tf)
 
 
 @pytest.mark.skipif(recorded.TF > (1, 15), reason="TensorFlow has no contrib classes")
 @pytest.mark.parametrize("name", CONTRIB)
-def test_contrib(name: str) -> None:
+def test_contrib(name: str):
     assert error_of(CONTRIB[name], tfls) == error_of(CONTRIB[name], tf)

@@ -21,7 +21,7 @@ CASES = recorded.with_loss_scales(SUBJECTS)
 every = pytest.mark.parametrize(("subject", "scales"), CASES)
 
 
-def make(subject: Any, loss_scale: Any) -> Any:
+def make(subject, loss_scale: Any) -> Any:
     return subject.cls(subject.inner("SGD", learning_rate=0.5, momentum=0.5), loss_scale)
 
 
@@ -29,18 +29,18 @@ def number(optimizer: Any) -> float:
     return float(recorded.scale_of(optimizer))
 
 
-def step(optimizer: Any, variable: Any, value: Any) -> None:
+def step(optimizer: Any, variable: Any, value: Any):
     """A step whose gradient, unscaled, is `value`."""
     scaled = optimizer.get_scaled_loss(value)
     gradients = optimizer.get_unscaled_gradients([scaled])
     optimizer.apply_gradients(list(zip(gradients, [variable])))
 
 
-def run(subject: Any, optimizer: Any, values: List[float], in_function: bool) -> List[Any]:
+def run(subject, optimizer: Any, values: List[float], in_function: bool) -> List[Any]:
     """The weight and the scale after each step."""
     variable = recorded.make_variable(subject.kind, 1.0, "v")
 
-    def one(value: Any) -> None:
+    def one(value: Any):
         step(optimizer, variable, value)
 
     one_step = tf.function(one) if in_function else one
@@ -56,7 +56,7 @@ in_functions = pytest.mark.parametrize("in_function", [False, True], ids=["eager
 
 @in_functions
 @every
-def test_its_update_is_called_and_obeyed(subject: Any, scales: Any, in_function: bool) -> None:
+def test_its_update_is_called_and_obeyed(subject, scales: Any, in_function: bool):
     optimizer = make(subject, recorded.below_100(scales)())
     seen = run(subject, optimizer, [1.0, 200.0, 2.0], in_function)
     # With the momentum 0.5, the steps subtract 0.5 * 1 and 0.5 * (0.5 + 2).
@@ -66,7 +66,7 @@ def test_its_update_is_called_and_obeyed(subject: Any, scales: Any, in_function:
 
 
 @every
-def test_a_python_bool_decides(subject: Any, scales: Any) -> None:
+def test_a_python_bool_decides(subject, scales: Any):
     class Never(recorded.below_100(scales)):
         def update(self, grads: Any) -> Any:
             return None if tf.executing_eagerly() else tf.no_op(), self._decision
@@ -81,7 +81,7 @@ def test_a_python_bool_decides(subject: Any, scales: Any) -> None:
 
 
 @every
-def test_an_override_is_called(subject: Any, scales: Any) -> None:
+def test_an_override_is_called(subject, scales: Any):
     class Kept(scales.DynamicLossScale):
         def update(self, grads: Any) -> Any:
             _, should_apply = super().update(grads)
@@ -96,7 +96,7 @@ WITH_CONFIG = [case for case in CASES if recorded.TF >= (2, 0) or case.values[0]
 
 
 @pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
-def test_configs(subject: Any, scales: Any) -> None:
+def test_configs(subject, scales: Any):
     own = recorded.below_100(scales)
     for loss_scale, expected in (
         (own(8.0), {"class_name": "Below100", "config": {"scale": 8.0}}),
@@ -124,7 +124,7 @@ def test_configs(subject: Any, scales: Any) -> None:
                 assert number(final.from_config(config)) == 8.0
 
 
-def test_what_a_config_cannot_be_read_as() -> None:
+def test_what_a_config_cannot_be_read_as():
     class Mine(tfls.keras.mixed_precision.LossScaleOptimizer):
         pass
 
@@ -138,7 +138,7 @@ def test_what_a_config_cannot_be_read_as() -> None:
 
 
 @every
-def test_checkpoints(subject: Any, scales: Any, tmp_path: Any) -> None:
+def test_checkpoints(subject, scales: Any, tmp_path: Any):
     own = recorded.below_100(scales)
     for name, make_scale in (
         ("own", lambda: own(8.0)),
@@ -153,7 +153,7 @@ def test_checkpoints(subject: Any, scales: Any, tmp_path: Any) -> None:
         assert number(restored) == 9.0
 
 
-def forms(subject: Any) -> List[str]:
+def forms(subject) -> List[str]:
     if subject.kind.name == "keras3":
         return ["keras"]
     return ["h5", "keras"] if recorded.has_keras_format(subject.kind) else ["h5"]
@@ -161,7 +161,7 @@ def forms(subject: Any) -> List[str]:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
-def test_files(subject: Any, scales: Any, tmp_path: Any) -> None:
+def test_files(subject, scales: Any, tmp_path: Any):
     """Those of Keras 2 have no place for the value of the scale (K12)."""
     own = recorded.below_100(scales)
     keeps = subject.kind.name == "keras3"
@@ -181,7 +181,7 @@ def test_files(subject: Any, scales: Any, tmp_path: Any) -> None:
             small_model.feed(again, 0)
 
 
-def test_under_a_strategy_and_in_a_graph(in_a_process: Any) -> None:
+def test_under_a_strategy_and_in_a_graph(in_a_process: Any):
     """`update` gets the gradients of each replica, which decide for all."""
     who = ["ours", "original"] if LEGACY else ["ours"]
     # Two replicas subtract 0.5 * (1 + 1). The step in which one of them exceeds 100 is skipped.

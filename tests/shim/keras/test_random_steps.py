@@ -43,7 +43,7 @@ def program(seed: int, count: int, ours: bool) -> random_steps.Program:
     return random_steps.Program(optimizers, keras.Variable if ours else tf.Variable)
 
 
-def assert_same(found: List[Any], expected: List[Any], steps: List[Any]) -> None:
+def assert_same(found: List[Any], expected: List[Any], steps: List[Any]):
     for position, (row, other) in enumerate(zip(found, expected)):
         for mine, theirs in zip(row, other):
             assert all(map(is_close, mine, theirs)), (steps[: position + 1], mine, theirs)
@@ -57,7 +57,7 @@ def is_close(mine: float, theirs: float) -> bool:
 
 @pytest.mark.filterwarnings("ignore")  # tf-keras warns of steps without scaling
 @pytest.mark.parametrize("keras_3", [False, True], ids=["two optimizers", "with fit"])
-def test_random_programs(size: str, keras_3: bool) -> None:
+def test_random_programs(size: str, keras_3: bool):
     count = 1 if keras_3 else 2
     refused = 0
     for seed in range(COUNT[size]):

@@ -64,13 +64,13 @@ if recorded.TF >= (2, 0):  # before, tensors are compared by identity
     OPERATORS.update(eq=(0.0, 0.0), ne=(1.0, 1.0))
 
 
-def make(subject: Any, loss_scale: Any) -> Any:
+def make(subject, loss_scale: Any) -> Any:
     return subject.cls(subject.inner("SGD", learning_rate=0.5), loss_scale)
 
 
 @made
 @pytest.mark.parametrize(("subject", "scales"), CASES)
-def test_it_is_called(subject: Any, scales: Any, loss_scale: str) -> None:
+def test_it_is_called(subject, scales: Any, loss_scale: str):
     given = MAKE[loss_scale](scales)
     optimizer = make(subject, given)
     scale = optimizer.loss_scale
@@ -102,7 +102,7 @@ def test_it_is_called(subject: Any, scales: Any, loss_scale: str) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("read", sorted(READS))
 @pytest.mark.parametrize(("subject", "scales"), TENSORS)
-def test_it_is_read_as_a_tensor(subject: Any, scales: Any, read: str) -> None:
+def test_it_is_read_as_a_tensor(subject, scales: Any, read: str):
     function, expected = READS[read]
     for name in sorted(MAKE):
         found = function(make(subject, MAKE[name](scales)).loss_scale)
@@ -112,7 +112,7 @@ def test_it_is_read_as_a_tensor(subject: Any, scales: Any, read: str) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @pytest.mark.parametrize(("subject", "scales"), TENSORS)
-def test_operators(subject: Any, scales: Any, name: str) -> None:
+def test_operators(subject, scales: Any, name: str):
     function = getattr(operator, name)
     for kind in sorted(MAKE):
         scale = make(subject, MAKE[kind](scales)).loss_scale
@@ -122,12 +122,12 @@ def test_operators(subject: Any, scales: Any, name: str) -> None:
 
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="the summaries of TensorFlow 2")
 @pytest.mark.parametrize(("subject", "scales"), TENSORS)
-def test_in_a_summary_and_in_the_logs_of_fit(subject: Any, scales: Any, tmp_path: Any) -> None:
+def test_in_a_summary_and_in_the_logs_of_fit(subject, scales: Any, tmp_path: Any):
     keras = subject.kind.keras
     optimizer = make(subject, scales.DynamicLossScale(8.0, 1))
 
     class Scale(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        def on_epoch_end(self, epoch: int, logs: Any = None):
             logs["scale"] = self.model.optimizer.loss_scale
 
     model = keras.Sequential([keras.layers.Dense(1)])
@@ -145,7 +145,7 @@ IN_GRAPHS = [case for case in TENSORS if case.values[0].kind.name == "legacy"]
 
 @pytest.mark.skipif(not IN_GRAPHS, reason="Keras 3 has no graph mode")
 @pytest.mark.parametrize(("subject", "scales"), IN_GRAPHS)
-def test_in_a_session_whose_graph_is_finalized(subject: Any, scales: Any) -> None:
+def test_in_a_session_whose_graph_is_finalized(subject, scales: Any):
     with tf.Graph().as_default() as graph, tf.compat.v1.Session() as session:
         optimizer = make(subject, scales.DynamicLossScale(8.0, 1))
         scale = optimizer.loss_scale

@@ -70,7 +70,7 @@ class Training:
 
     def __init__(
         self, subject: recorded.Subject, name: str, kind: str = "dynamic", value: Any = (0, 0, 0)
-    ) -> None:
+    ):
         self.subject = subject
         optimizer, arguments = OPTIMIZERS[name]
         self.name = name
@@ -92,7 +92,7 @@ class Training:
     def save(self, folder: Any) -> str:
         return str(self.checkpoint().save(os.path.join(str(folder), "ckpt")))
 
-    def step(self, multiplier: float) -> None:
+    def step(self, multiplier: float):
         """The recorder's step: the loss is `sum(v * multiplier)`."""
         watched = recorded.gradient_source(self.v)
 
@@ -117,7 +117,7 @@ class Training:
         )
         return state
 
-    def check(self, expected: Recorded, keys: Tuple[str, ...], where: str) -> None:
+    def check(self, expected: Recorded, keys: Tuple[str, ...], where: str):
         state = self.state()
         where = f"{where}: {state} instead of {expected}"
         for key in keys:
@@ -138,7 +138,7 @@ def of(subjects: List[recorded.Subject], *kinds: str) -> Any:
     return pytest.mark.parametrize("subject", found, ids=str)
 
 
-def restored(subject: Any, folder: str, kind: str, name: str) -> Tuple[Training, Recorded, Any]:
+def restored(subject, folder: str, kind: str, name: str) -> Tuple[Training, Recorded, Any]:
     """A training that was restored from a recording, what was recorded, and the status."""
     expected = expected_of(folder)
     training = Training(subject, name, kind)
@@ -146,7 +146,7 @@ def restored(subject: Any, folder: str, kind: str, name: str) -> Tuple[Training,
     return training, expected, training.checkpoint().restore(path)
 
 
-def go_on(training: Training, expected: Recorded, keys: Tuple[str, ...], count: int = 9) -> None:
+def go_on(training: Training, expected: Recorded, keys: Tuple[str, ...], count: int = 9):
     """Takes the steps that followed the save; `count` is the most."""
     multipliers = expected.get("multipliers_used", [[], expected["multipliers_after_save"]])[1]
     for number, multiplier in list(enumerate(multipliers))[:count]:
@@ -156,7 +156,7 @@ def go_on(training: Training, expected: Recorded, keys: Tuple[str, ...], count: 
 
 @pytest.mark.parametrize("file", FILES)
 @of(READERS)
-def test_its_own_layout_restores_and_goes_on(subject: Any, file: str) -> None:
+def test_its_own_layout_restores_and_goes_on(subject, file: str):
     kind, name = FILES[file]
     in_keras_3 = subject.kind.name == "keras3"
     if kind == "fixed" and in_keras_3:
@@ -178,9 +178,7 @@ def test_its_own_layout_restores_and_goes_on(subject: Any, file: str) -> None:
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("layout", ["A", "B"])
 @of(READERS, "legacy", "new")
-def test_a_file_of_another_layout_gives_weights_slots_and_scale(
-    subject: Any, layout: str, name: str
-) -> None:
+def test_a_file_of_another_layout_gives_weights_slots_and_scale(subject, layout: str, name: str):
     """That of TensorFlow up to 2.2, and for new-style optimizers those of legacy ones with SGD."""
     is_new = subject.kind.name == "new"
     if (is_new and name != "sgd") or (not is_new and layout == "B"):
@@ -193,7 +191,7 @@ def test_a_file_of_another_layout_gives_weights_slots_and_scale(
 
 
 @of(READERS, "legacy", "new")
-def test_a_file_of_a_dynamic_scale_leaves_a_fixed_one_as_it_is(subject: Any) -> None:
+def test_a_file_of_a_dynamic_scale_leaves_a_fixed_one_as_it_is(subject):
     folder = folders(LAYOUT_OF_KIND[subject.kind.name], "dynamic_momentum")[-1]
     training, expected, status = restored(subject, folder, "fixed", "momentum")
     status.assert_existing_objects_matched()
@@ -203,7 +201,7 @@ def test_a_file_of_a_dynamic_scale_leaves_a_fixed_one_as_it_is(subject: Any) -> 
 
 @pytest.mark.parametrize("file", FILES)
 @of(OURS)
-def test_ours_steps_and_writes_as_recorded(subject: Any, file: str, tmp_path: Any) -> None:
+def test_ours_steps_and_writes_as_recorded(subject, file: str, tmp_path: Any):
     """The steps before the save, and the keys and shapes of the file: all of them (Q9)."""
     kind, name = FILES[file]
     if kind == "fixed" and subject.kind.name == "keras3":
@@ -232,9 +230,7 @@ def train(training: Training, count: int = 3) -> Recorded:
 @pytest.mark.parametrize(
     "subject", [reader for reader in READERS if reader not in SHARING], ids=str
 )
-def test_bare_and_wrapped_optimizers_read_each_other(
-    subject: Any, kinds: str, name: str, tmp_path: Any
-) -> None:
+def test_bare_and_wrapped_optimizers_read_each_other(subject, kinds: str, name: str, tmp_path: Any):
     """In two layouts they have other places, and one reads the other's inner optimizer."""
     one, other = ("bare", "dynamic") if kinds == "bare to wrapped" else ("dynamic", "bare")
     writer, reader = Training(subject, name, one, (1, 2, 3)), Training(subject, name, other)
@@ -264,7 +260,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_each_reads_the_others_checkpoint_of_the_inner_optimizer(pair: Any, tmp_path: Any) -> None:
+def test_each_reads_the_others_checkpoint_of_the_inner_optimizer(pair: Any, tmp_path: Any):
     """From TensorFlow 2.3 on, the inner optimizer of Keras 2 has the loss scale, too."""
     apart = OLD or pair[0].kind.name == "keras3"
     for writer_of, reader_of in (pair, pair[::-1]):

@@ -84,7 +84,7 @@ def state_of(subject: recorded.Subject, model: Any) -> Recorded:
     return state
 
 
-def check(state: Recorded, expected: Recorded, keys: Tuple[str, ...], where: str) -> None:
+def check(state: Recorded, expected: Recorded, keys: Tuple[str, ...], where: str):
     expected = same_names(expected)
     where = f"{where}: {state} instead of {expected}"
     for key in keys:
@@ -98,7 +98,7 @@ def check(state: Recorded, expected: Recorded, keys: Tuple[str, ...], where: str
 
 def go_on(
     subject: recorded.Subject, model: Any, expected: Recorded, keys: Tuple[str, ...], where: str
-) -> None:
+):
     for step, wanted in zip((5, 6), expected["trace_after_save"]):
         small_model.feed(model, step)
         check(state_of(subject, model), wanted, keys, f"{where}, step {step}")
@@ -112,7 +112,7 @@ KERAS_3 = [subject for subject in SUBJECTS if subject.kind.name == "keras3"]
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="1.15 has float16 policies in v2 mode only")
 @pytest.mark.parametrize("form", VARIABLES_ALONE)
 @pytest.mark.parametrize("subject", KERAS_2, ids=str)
-def test_weights_and_checkpoints_hold_everything(subject: Any, form: str, size: str) -> None:
+def test_weights_and_checkpoints_hold_everything(subject, form: str, size: str):
     found = recordings(subject.kind.name, form, size)
     assert found
     for path, expected in found:
@@ -180,7 +180,7 @@ FORMS = [
 
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="no original this old could save a model")
 @pytest.mark.parametrize(("subject", "form"), FORMS, ids=str)
-def test_saved_models_load_and_go_on(subject: Any, form: str, size: str, tmp_path: Any) -> None:
+def test_saved_models_load_and_go_on(subject, form: str, size: str, tmp_path: Any):
     in_keras_3 = subject.kind.name == "keras3"
     for path, expected in recordings(subject.kind.name, form, size):
         model = load_model(subject, saved_model(path, tmp_path))
@@ -198,7 +198,7 @@ def test_saved_models_load_and_go_on(subject: Any, form: str, size: str, tmp_pat
 
 
 @pytest.mark.skipif(not KERAS_3, reason="there is no Keras 3")
-def test_a_keras_3_file_of_the_installed_class_goes_on_with_ours(size: str) -> None:
+def test_a_keras_3_file_of_the_installed_class_goes_on_with_ours(size: str):
     """It is loaded with that class, and moved as `docs/keras.md` has it."""
     subject = next(
         subject for subject in KERAS_3 if (subject.who, subject.api) == ("ours", "final")
@@ -217,7 +217,7 @@ def test_a_keras_3_file_of_the_installed_class_goes_on_with_ours(size: str) -> N
 
 
 @pytest.mark.parametrize("subject", KERAS_3, ids=str)
-def test_keras_3_weights_and_checkpoints_load(subject: Any, size: str) -> None:
+def test_keras_3_weights_and_checkpoints_load(subject, size: str):
     for path, expected in recordings("keras3", "weights_h5", size):
         model = model_of(subject, "dyn")
         model.load_weights(os.path.join(path, expected["file"]))

@@ -42,7 +42,7 @@ def optimizer_of(kind: str, name: str = "Adam", rate: float = 0.01, **options: A
     return OURS(inner, initial_scale=64.0, dynamic_growth_steps=3)
 
 
-def step(model: Any, optimizer: Any, number: int) -> None:
+def step(model: Any, optimizer: Any, number: int):
     factor = FACTORS[number % len(FACTORS)]
     half_trained.step_on(model, optimizer, INPUTS[number], TARGETS[number], factor)
 
@@ -67,7 +67,7 @@ def weights(model: Any) -> List[Any]:
     return [weight.numpy() for weight in model.weights]
 
 
-def assert_the_same_run(first: Any, second: Any, with_scale: bool = True) -> None:
+def assert_the_same_run(first: Any, second: Any, with_scale: bool = True):
     """Takes more steps of both runs, and compares them."""
     assert int(first[1].iterations.numpy()) == int(second[1].iterations.numpy())
     if with_scale:
@@ -92,7 +92,7 @@ PAIRS = [
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize(("written", "read"), PAIRS)
-def test_every_model_goes_on(written: str, read: str, model: str, tmp_path: Any) -> None:
+def test_every_model_goes_on(written: str, read: str, model: str, tmp_path: Any):
     original = begun(written, model)
     checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
     tf.train.CheckpointManager(checkpoint, str(tmp_path), 2).save()
@@ -106,7 +106,7 @@ def test_every_model_goes_on(written: str, read: str, model: str, tmp_path: Any)
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize(("written", "read"), PAIRS)
-def test_every_optimizer_goes_on(written: str, read: str, name: str, tmp_path: Any) -> None:
+def test_every_optimizer_goes_on(written: str, read: str, name: str, tmp_path: Any):
     original = begun(written, "functional", name, **OPTIMIZERS[name])
     path = tf.train.Checkpoint(net=original[0], opt=original[1]).save(str(tmp_path / "c"))
     resumed = fresh(read, "functional", name, **OPTIMIZERS[name])
@@ -122,7 +122,7 @@ WITH_KERAS_2 = pytest.mark.skipif(not ORIGINALS, reason="there is no Keras 2")
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("written", sorted(ORIGINALS))
 @pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
-def test_hdf5_files_have_all_but_the_scale(written: str, name: str, tmp_path: Any) -> None:
+def test_hdf5_files_have_all_but_the_scale(written: str, name: str, tmp_path: Any):
     """The loss scale of Keras 2 is not in the file, and the printed line says so."""
     original = begun(written, "functional", name, **OPTIMIZERS[name])
     original[0].compile(optimizer=original[1], loss="mse")
@@ -141,7 +141,7 @@ def test_hdf5_files_have_all_but_the_scale(written: str, name: str, tmp_path: An
 @WITH_KERAS_2
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("name", ["weights", "weights.h5"])
-def test_files_of_save_weights(model: str, name: str, tmp_path: Any) -> None:
+def test_files_of_save_weights(model: str, name: str, tmp_path: Any):
     written = sorted(ORIGINALS)[0]
     original = begun(written, model)
     path = str(tmp_path / name)
@@ -161,7 +161,7 @@ def saved(tmp_path: Any) -> str:
     return str(checkpoint.save(str(tmp_path / "c")))
 
 
-def assert_refused(path: str, message: str, model: str = "functional", **options: Any) -> None:
+def assert_refused(path: str, message: str, model: str = "functional", **options: Any):
     resumed, optimizer = fresh(sorted(KINDS)[0], model, **options)
     before = weights(resumed)
     with pytest.raises(tfls.checkpoints.RestoreError, match=message):
@@ -173,28 +173,28 @@ def assert_refused(path: str, message: str, model: str = "functional", **options
     assert float(optimizer.loss_scale) == 64.0
 
 
-def test_a_wrong_model_is_an_error(tmp_path: Any) -> None:
+def test_a_wrong_model_is_an_error(tmp_path: Any):
     assert_refused(saved(tmp_path), "nothing was restored", model="recurrent")
 
 
-def test_another_optimizer_is_an_error(tmp_path: Any) -> None:
+def test_another_optimizer_is_an_error(tmp_path: Any):
     assert_refused(saved(tmp_path), "nothing was restored", name="Adagrad")
 
 
-def test_no_path_is_an_error() -> None:
+def test_no_path_is_an_error():
     """A manager has none before the first checkpoint."""
     with pytest.raises(tfls.checkpoints.RestoreError, match="found no checkpoint"):
         tfls.checkpoints.restore(None)  # type: ignore[arg-type]  # what a manager gives
 
 
-def test_missing_files_are_an_error(tmp_path: Any) -> None:
+def test_missing_files_are_an_error(tmp_path: Any):
     assert_refused(str(tmp_path / "missing"), "no checkpoint")
 
 
 @pytest.mark.skipif("keras3" not in KINDS, reason="needs Keras 3")
 @pytest.mark.parametrize("ending", [".weights.h5", ".keras"])
 @pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer")
-def test_files_of_keras_3_are_left_to_keras_3(ending: str, tmp_path: Any) -> None:
+def test_files_of_keras_3_are_left_to_keras_3(ending: str, tmp_path: Any):
     """The line in the error restores the optimizer, too."""
     keras, path = keras_of("keras3"), str(tmp_path / ("model" + ending))
     original = begun("keras3", "functional")
@@ -210,7 +210,7 @@ def test_files_of_keras_3_are_left_to_keras_3(ending: str, tmp_path: Any) -> Non
     assert_the_same_run(original, (resumed, resumed.optimizer))
 
 
-def test_files_of_the_saver_are_an_error(tmp_path: Any) -> None:
+def test_files_of_the_saver_are_an_error(tmp_path: Any):
     path = str(tmp_path / "model")
     tf.raw_ops.SaveV2(
         prefix=path, tensor_names=["kernel"], shape_and_slices=[""], tensors=[tf.ones([4, 4])]
@@ -219,7 +219,7 @@ def test_files_of_the_saver_are_an_error(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 0.5, 0.99])
-def test_truncated_files_are_an_error(tmp_path: Any, kept: float) -> None:
+def test_truncated_files_are_an_error(tmp_path: Any, kept: float):
     path = saved(tmp_path)
     for file in glob.glob(path + ".data*"):
         with open(file, "r+b") as opened:
@@ -227,7 +227,7 @@ def test_truncated_files_are_an_error(tmp_path: Any, kept: float) -> None:
     assert_refused(path, "damaged|cannot be read")
 
 
-def test_a_changed_byte_is_an_error(tmp_path: Any) -> None:
+def test_a_changed_byte_is_an_error(tmp_path: Any):
     path = saved(tmp_path)
     (file,) = glob.glob(path + ".data*")
     with open(file, "r+b") as opened:
@@ -241,7 +241,7 @@ def test_a_changed_byte_is_an_error(tmp_path: Any) -> None:
 @pytest.mark.parametrize("written", sorted(KINDS))
 def test_an_error_while_assigning_undoes_what_was_assigned(
     written: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The loss scale comes last, after weights, slots and hyperparameters."""
     original = begun(written, "functional", beta_1=0.75)
     checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
@@ -253,7 +253,7 @@ def test_an_error_while_assigning_undoes_what_was_assigned(
         rate, beta = inner.learning_rate, inner.beta_1
         return [*weights(resumed), recorded.number(rate), recorded.number(beta)]
 
-    def fail(value: Any) -> None:
+    def fail(value: Any):
         raise MemoryError
 
     before = values()
@@ -268,7 +268,7 @@ def test_an_error_while_assigning_undoes_what_was_assigned(
     assert values()[-2] == recorded.number(original[1].inner_optimizer.learning_rate)
 
 
-def test_left_over_values_need_partial(tmp_path: Any) -> None:
+def test_left_over_values_need_partial(tmp_path: Any):
     path = saved(tmp_path)
     kind = sorted(KINDS)[0]
     resumed, optimizer = fresh(kind, "functional")
@@ -280,7 +280,7 @@ def test_left_over_values_need_partial(tmp_path: Any) -> None:
     tfls.checkpoints.restore(path, resumed, optimizer)
 
 
-def test_two_models_are_given_by_their_names(tmp_path: Any) -> None:
+def test_two_models_are_given_by_their_names(tmp_path: Any):
     kinds = sorted(KINDS)
     first, second = begun(kinds[-1], "sequential"), begun(kinds[-1], "sequential")
     path = tf.train.Checkpoint(
@@ -297,9 +297,7 @@ def test_two_models_are_given_by_their_names(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(("written", "read"), PAIRS)
-def test_a_checkpoint_gives_models_optimizers_and_counters(
-    written: str, read: str, tmp_path: Any
-) -> None:
+def test_a_checkpoint_gives_models_optimizers_and_counters(written: str, read: str, tmp_path: Any):
     original = begun(written, "sequential")
     saved = tf.train.Checkpoint(step=tf.Variable(4), net=original[0], opt=original[1])
     saved.save(str(tmp_path / "c"))
@@ -329,7 +327,7 @@ def late_lists(keras: Any, **options: Any) -> Any:
     layers = keras.layers
 
     class Model(keras.Model):  # type: ignore[misc]  # untyped base
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.first: List[Any] = []
             self.second: List[Any] = []
@@ -347,7 +345,7 @@ def nested_dictionaries(keras: Any) -> Any:
     layers = keras.layers
 
     class Block(layers.Layer):  # type: ignore[misc]  # untyped base
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.parts = {"b": layers.Dense(4), "a": layers.Dense(4)}
 
@@ -365,7 +363,7 @@ def values_in_order(model: Any) -> List[Any]:
     return [weight.numpy() for layer in model.in_order for weight in layer.weights]
 
 
-def fill(variables: List[Any]) -> None:
+def fill(variables: List[Any]):
     random = np.random.RandomState(len(variables))
     for variable in variables:
         variable.assign(random.normal(size=variable.shape).astype(np.float32))
@@ -380,7 +378,7 @@ FORMS += [(*pair, "h5") for pair in PAIRS if pair[0] != "keras3"]
 @pytest.mark.parametrize(("written", "read", "form"), FORMS)
 def test_an_order_that_differs_is_no_order(
     written: str, read: str, form: str, made: Callable[[Any], Any], tmp_path: Any
-) -> None:
+):
     """The layers have equal shapes, and other names than in the file."""
     original = made(keras_of(written))
     original(INPUTS[0])
@@ -406,7 +404,7 @@ def test_an_order_that_differs_is_no_order(
         np.testing.assert_array_equal(left, right)
 
 
-def step_without_targets(model: Any, optimizer: Any) -> None:
+def step_without_targets(model: Any, optimizer: Any):
     with tf.GradientTape() as tape:
         loss = optimizer.get_scaled_loss(tf.reduce_mean(model(INPUTS[0]) ** 2))
     gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
@@ -414,9 +412,7 @@ def step_without_targets(model: Any, optimizer: Any) -> None:
 
 
 @pytest.mark.parametrize(("written", "read"), PAIRS)
-def test_normalization_computes_with_what_was_restored(
-    written: str, read: str, tmp_path: Any
-) -> None:
+def test_normalization_computes_with_what_was_restored(written: str, read: str, tmp_path: Any):
     if not hasattr(keras_of(written).layers, "Normalization"):
         pytest.skip("before TensorFlow 2.6")
 
@@ -436,7 +432,7 @@ def test_normalization_computes_with_what_was_restored(
 
 def head_of(keras: Any, name: str) -> Any:
     class Model(keras.Model):  # type: ignore[misc]  # untyped base
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.body = keras.layers.Dense(3)
             setattr(self, name, keras.layers.Dense(2))
@@ -449,7 +445,7 @@ def head_of(keras: Any, name: str) -> Any:
     return model
 
 
-def test_partial_does_not_restore_another_head(tmp_path: Any) -> None:
+def test_partial_does_not_restore_another_head(tmp_path: Any):
     kinds = sorted(KINDS)
     original = head_of(keras_of(kinds[-1]), "head")
     path = tf.train.Checkpoint(model=original).save(str(tmp_path / "c"))
@@ -461,7 +457,7 @@ def test_partial_does_not_restore_another_head(tmp_path: Any) -> None:
         np.testing.assert_array_equal(left, right.numpy())
 
 
-def test_partial_does_not_choose_between_models(tmp_path: Any) -> None:
+def test_partial_does_not_choose_between_models(tmp_path: Any):
     kinds = sorted(KINDS)
     first, second = (head_of(keras_of(kinds[-1]), "head") for _ in range(2))
     path = tf.train.Checkpoint(first=first, second=second).save(str(tmp_path / "c"))
@@ -470,7 +466,7 @@ def test_partial_does_not_choose_between_models(tmp_path: Any) -> None:
         tfls.checkpoints.restore(path, resumed, partial=True)
 
 
-def test_tables_are_reported(tmp_path: Any) -> None:
+def test_tables_are_reported(tmp_path: Any):
     table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, 0, -1, -2)
     table.insert([1], [2])
     model = head_of(keras_of(sorted(KINDS)[0]), "head")
@@ -480,12 +476,12 @@ def test_tables_are_reported(tmp_path: Any) -> None:
 
 
 @pytest.mark.skipif("keras3" not in KINDS, reason="needs Keras 3")
-def test_averages_that_the_file_lacks_are_an_error(tmp_path: Any) -> None:
+def test_averages_that_the_file_lacks_are_an_error(tmp_path: Any):
     assert_refused(saved(tmp_path), "no value for _model_variables_moving_average", use_ema=True)
 
 
 @pytest.mark.parametrize(("first", "second"), [("SGD", "Lion"), ("Lion", "SGD")])
-def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp_path: Any) -> None:
+def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp_path: Any):
     kind = sorted(KINDS)[0]
     if kind == "legacy" or not hasattr(KINDS[kind].optimizers, "Lion"):
         pytest.skip("there is no Lion")
@@ -498,7 +494,7 @@ def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp
 
 
 @pytest.mark.parametrize("written", sorted(KINDS))
-def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: Any) -> None:
+def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: Any):
     """The name of an optimizer is that of its class, unless the program gives another one."""
     model = MODELS["sequential"](keras_of(written))
     model(INPUTS[0])
@@ -516,9 +512,7 @@ def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: An
 
 
 @pytest.mark.parametrize(("written", "read"), PAIRS)
-def test_slots_of_layers_with_one_name_are_not_guessed(
-    written: str, read: str, tmp_path: Any
-) -> None:
+def test_slots_of_layers_with_one_name_are_not_guessed(written: str, read: str, tmp_path: Any):
     original = late_lists(keras_of(written), name="twice")
     original(INPUTS[0])
     optimizer = optimizer_of(written)

@@ -28,7 +28,7 @@ def adam(**options: Any) -> Any:
     return OURS(inner, initial_scale=64.0, dynamic_growth_steps=3)
 
 
-def step(variable: Any, optimizer: Any, multiplier: float) -> None:
+def step(variable: Any, optimizer: Any, multiplier: float):
     with tf.GradientTape() as tape:
         loss = optimizer.get_scaled_loss(tf.reduce_sum(variable * multiplier))
     gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, [variable]))
@@ -43,7 +43,7 @@ def step(variable: Any, optimizer: Any, multiplier: float) -> None:
         *(V1.format(version, "adam") for version in ("1.15.5", "2.3.4", "2.15.1")),
     ],
 )
-def test_adam_goes_on(pattern: str) -> None:
+def test_adam_goes_on(pattern: str):
     path, expected = recorded_files.prefix_of(pattern, "saver_prefix")
     saved = expected["state_at_save"]
     variable, optimizer = tf.Variable(tf.zeros([3])), adam()
@@ -86,13 +86,13 @@ def changed(folder: str) -> str:
 
 
 @pytest.mark.parametrize("damage", [truncated, changed])
-def test_damaged_files_are_an_error(damage: Callable[[str], str], tmp_path: Any) -> None:
+def test_damaged_files_are_an_error(damage: Callable[[str], str], tmp_path: Any):
     path, _ = recorded_files.prefix_of(V1_ADAM, "saver_prefix")
     shutil.copytree(os.path.dirname(path), str(tmp_path / "saver"))
     refused(damage(str(tmp_path / "saver")), "damaged|cannot be read")
 
 
-def refused(path: str, words: str, names: Any = names_of, **options: Any) -> None:
+def refused(path: str, words: str, names: Any = names_of, **options: Any):
     variable, optimizer = tf.Variable(tf.zeros([3])), adam(**options)
     with pytest.raises(RestoreError, match=words):
         tfls.checkpoints.restore(
@@ -114,12 +114,12 @@ def refused(path: str, words: str, names: Any = names_of, **options: Any) -> Non
         ("no number of steps gives", names_of, {"beta_1": 0.5}),
     ],
 )
-def test_what_does_not_fit_is_an_error(words: str, names: Any, options: Any) -> None:
+def test_what_does_not_fit_is_an_error(words: str, names: Any, options: Any):
     path, _ = recorded_files.prefix_of(V1_ADAM, "saver_prefix")
     refused(path, words, names, **options)
 
 
-def test_counters_that_differ_are_an_error(tmp_path: Any) -> None:
+def test_counters_that_differ_are_an_error(tmp_path: Any):
     """As in programs that count something else in `global_step`, which `names` can say."""
     path, _ = recorded_files.prefix_of(V1_ADAM, "saver_prefix")
     reader = tf.train.load_checkpoint(path)
@@ -143,7 +143,7 @@ def test_counters_that_differ_are_an_error(tmp_path: Any) -> None:
     assert int(step_of_program.numpy()) == 8
 
 
-def test_sums_of_gradients_are_refused() -> None:
+def test_sums_of_gradients_are_refused():
     path, _ = recorded_files.prefix_of(V1.format("1.15.5", "momentum"), "saver_prefix")
     variable = tf.Variable(tf.zeros([3]))
     inner = KIND.optimizers.SGD(learning_rate=0.125, momentum=0.5)
@@ -190,7 +190,7 @@ def run_of_tensorflow_1(name: str, prefix: str) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
-def test_other_optimizers_go_on(name: str, tmp_path: Any) -> None:
+def test_other_optimizers_go_on(name: str, tmp_path: Any):
     path, expected = run_of_tensorflow_1(name, str(tmp_path / "model"))
     keras_name, options = OPTIMIZERS[name]
     optimizer = getattr(KIND.optimizers, keras_name)(learning_rate=0.125, **options)

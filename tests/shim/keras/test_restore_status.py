@@ -68,7 +68,7 @@ def of_keras_3(program: Program) -> Parts:
     return Parts(on_keras_3(program.name, learning_rate=0.0625, **program.options), variables())
 
 
-def build(parts: Parts) -> None:
+def build(parts: Parts):
     inner = parts.optimizer.inner_optimizer
     if hasattr(inner, "_create_all_weights"):
         inner._create_all_weights(parts.trained)
@@ -101,7 +101,7 @@ def answer(method: Callable[[], Any]) -> str:
     + [Program("legacy", "SGD", {}), Program("legacy", "SGD", {"momentum": 0.5})],
     ids=str,
 )
-def test_the_status_answers_as_on_keras_2(program: Program, checkpoint: str, tmp_path: Any) -> None:
+def test_the_status_answers_as_on_keras_2(program: Program, checkpoint: str, tmp_path: Any):
     _, _, path = written(program, tmp_path)
     for moment in MOMENTS:
         expected = answers(of_keras_2(program), path, checkpoint, moment)
@@ -124,7 +124,7 @@ def on_keras_3_only(program: Program, checkpoint: str, moment: str) -> Dict[str,
 
 
 @pytest.mark.parametrize("partial", [False, True], ids=["", "expect_partial"])
-def test_what_is_left_over_is_logged_at_the_end(partial: bool, log: Any, tmp_path: Any) -> None:
+def test_what_is_left_over_is_logged_at_the_end(partial: bool, log: Any, tmp_path: Any):
     """TensorFlow warns when the checkpoint is deleted, unless the program expected it."""
     program = Program("legacy", "Adam", {})
     _, _, path = written(program, tmp_path)
@@ -135,14 +135,14 @@ def test_what_is_left_over_is_logged_at_the_end(partial: bool, log: Any, tmp_pat
         assert any("unrestored values" in str(line) for line in log) == (not partial)
 
 
-def restore_a_part(parts: Parts, path: str, partial: bool) -> None:
+def restore_a_part(parts: Parts, path: str, partial: bool):
     build(parts)
     status = tf.train.Checkpoint(opt=parts.optimizer, v=parts.trained[:2]).restore(path)
     if partial:
         status.expect_partial()
 
 
-def test_a_file_that_does_not_exist_is_the_same_error(tmp_path: Any) -> None:
+def test_a_file_that_does_not_exist_is_the_same_error(tmp_path: Any):
     program = Program("legacy", "Adam", {})
     for parts in (of_keras_2(program), of_keras_3(program)):
         checkpoint = tf.train.Checkpoint(opt=parts.optimizer, v=parts.trained)

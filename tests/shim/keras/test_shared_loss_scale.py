@@ -30,12 +30,12 @@ in_graphs = pytest.mark.parametrize(
 )
 
 
-def make(subject: Any, loss_scale: Any, momentum: float = 0.0) -> Any:
+def make(subject, loss_scale: Any, momentum: float = 0.0) -> Any:
     inner = subject.inner("SGD", learning_rate=0.125, momentum=momentum)
     return subject.cls(inner, loss_scale)
 
 
-def train(subject: Any, optimizer: Any, steps: int) -> None:
+def train(subject, optimizer: Any, steps: int):
     """Makes steps with finite gradients, which double the scale where the period is 1."""
     variable = recorded.make_variable(subject.kind, 1.0, "v")
     for _ in range(steps):
@@ -44,7 +44,7 @@ def train(subject: Any, optimizer: Any, steps: int) -> None:
 
 
 @every
-def test_a_step_of_one_optimizer(subject: Any, scales: Any) -> None:
+def test_a_step_of_one_optimizer(subject, scales: Any):
     loss_scale = scales.DynamicLossScale(4, 1)
     trained, other = make(subject, loss_scale), make(subject, loss_scale)
     train(subject, trained, 3)
@@ -57,7 +57,7 @@ def test_a_step_of_one_optimizer(subject: Any, scales: Any) -> None:
 
 
 @every
-def test_an_update_by_hand(subject: Any, scales: Any) -> None:
+def test_an_update_by_hand(subject, scales: Any):
     loss_scale = scales.DynamicLossScale(4, 1)
     optimizer = make(subject, loss_scale)
     loss_scale.update([tf.constant(1.0)])
@@ -68,7 +68,7 @@ def test_an_update_by_hand(subject: Any, scales: Any) -> None:
 
 
 @every
-def test_with_an_optimizer_of_the_v1_class(subject: Any, scales: Any) -> None:
+def test_with_an_optimizer_of_the_v1_class(subject, scales: Any):
     """That class shares the object on every version."""
     loss_scale = scales.DynamicLossScale(4, 1)
     inner = tf.compat.v1.train.GradientDescentOptimizer(0.125)
@@ -82,7 +82,7 @@ def test_with_an_optimizer_of_the_v1_class(subject: Any, scales: Any) -> None:
 
 
 @keras_2
-def test_a_subclass_without_methods_of_its_own(subject: Any, scales: Any) -> None:
+def test_a_subclass_without_methods_of_its_own(subject, scales: Any):
     class Later(scales.DynamicLossScale):
         initial_loss_scale = 64.0
 
@@ -95,7 +95,7 @@ def test_a_subclass_without_methods_of_its_own(subject: Any, scales: Any) -> Non
 
 
 @keras_2
-def test_made_in_a_function(subject: Any, scales: Any) -> None:
+def test_made_in_a_function(subject, scales: Any):
     loss_scale = scales.DynamicLossScale(4, 1)
     made: List[Any] = []
 
@@ -112,7 +112,7 @@ def test_made_in_a_function(subject: Any, scales: Any) -> None:
 
 
 @keras_2
-def test_keys_and_values_of_a_checkpoint(subject: Any, scales: Any, tmp_path: Any) -> None:
+def test_keys_and_values_of_a_checkpoint(subject, scales: Any, tmp_path: Any):
     def objects(scale: float) -> Dict[str, Any]:
         loss_scale = scales.DynamicLossScale(scale, 1)
         first, second = make(subject, loss_scale), make(subject, loss_scale, momentum=0.5)
@@ -141,7 +141,7 @@ def test_keys_and_values_of_a_checkpoint(subject: Any, scales: Any, tmp_path: An
     assert number(restored["loss_scale"]()) == (8.0 if SHARES else 4.0)
 
 
-def steps_in_a_graph(subject: Any, loss_scale: Any) -> Tuple[Any, List[Any]]:
+def steps_in_a_graph(subject, loss_scale: Any) -> Tuple[Any, List[Any]]:
     """The operation that makes a step of the first of two optimizers, and the tensors of scales."""
     trained, other = make(subject, loss_scale), make(subject, loss_scale)
     weight = tf.compat.v1.get_variable("weight", initializer=1.0, use_resource=True)
@@ -150,7 +150,7 @@ def steps_in_a_graph(subject: Any, loss_scale: Any) -> Tuple[Any, List[Any]]:
 
 
 @in_graphs
-def test_in_a_graph(subject: Any, scales: Any) -> None:
+def test_in_a_graph(subject, scales: Any):
     with tf.Graph().as_default():
         step, tensors = steps_in_a_graph(subject, scales.DynamicLossScale(4, 1))
         names = [variable.op.name for variable in tf.compat.v1.global_variables()]
@@ -168,7 +168,7 @@ def test_in_a_graph(subject: Any, scales: Any) -> None:
 
 
 @pytest.mark.parametrize("subject", IN_GRAPHS, ids=str)
-def test_names_of_variables_by_kind_of_argument(subject: Any) -> None:
+def test_names_of_variables_by_kind_of_argument(subject):
     """Only a loss scale that is an object, or made from a dict, is copied."""
     arguments = {
         "dynamic": lambda: "dynamic",
@@ -199,12 +199,12 @@ WITH_CONFIG = [
 
 
 @pytest.mark.parametrize("subject", WITH_CONFIG, ids=str)
-def test_a_subclass_gets_an_object_from_its_config(subject: Any) -> None:
+def test_a_subclass_gets_an_object_from_its_config(subject):
     seen = []
 
     # mypy cannot know the base class, which differs between the subjects.
     class Noting(subject.cls):
-        def __init__(self, optimizer: Any, loss_scale: Any) -> None:
+        def __init__(self, optimizer: Any, loss_scale: Any):
             seen.append(type(loss_scale).__name__)
             super().__init__(optimizer, loss_scale)
 
@@ -213,7 +213,7 @@ def test_a_subclass_gets_an_object_from_its_config(subject: Any) -> None:
     assert seen == ["DynamicLossScale", "DynamicLossScale"]
 
 
-def test_under_a_strategy_in_the_graph_rewrite_and_by_compile(in_a_process: Any) -> None:
+def test_under_a_strategy_in_the_graph_rewrite_and_by_compile(in_a_process: Any):
     has_original = any(subject.who == "original" for subject in EXPERIMENTAL)
     who = ["ours", "original"] if has_original else ["ours"]
 
@@ -240,9 +240,7 @@ OURS = [case for case in CASES if case.values[0].who != "original"]
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["given", "read"])
 @pytest.mark.parametrize(("subject", "scales"), OURS)
-def test_ours_says_that_nothing_is_shared(
-    subject: Any, scales: Any, is_read: bool, log: List[str]
-) -> None:
+def test_ours_says_that_nothing_is_shared(subject, scales: Any, is_read: bool, log: List[str]):
     """Once, if the loss scale of an optimizer is given to another one, or read."""
     loss_scale = scales.DynamicLossScale(4, 1)
     assert number(loss_scale()) == 4.0  # no optimizer's yet
@@ -262,7 +260,7 @@ def test_ours_says_that_nothing_is_shared(
 @pytest.mark.parametrize(
     "scales", list(recorded.LOSS_SCALES.values()), ids=list(recorded.LOSS_SCALES)
 )
-def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, log: List[str]) -> None:
+def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, log: List[str]):
     loss_scale = scales.DynamicLossScale(4, 1)
     for expected in (0, 1, 1):
         tfls.keras.mixed_precision.from_loss_scale(tf.keras.optimizers.SGD(0.125), loss_scale)

@@ -26,7 +26,7 @@ WEIGHT, OTHER_WEIGHT = object(), object()
 class Program:
     """An optimizer's calls, each eager or in a `tf.function` of its own."""
 
-    def __init__(self, *calls: Any) -> None:
+    def __init__(self, *calls: Any):
         self.calls = StepCalls()
         self.functions: Dict[str, Any] = {}
         for call in calls:
@@ -142,7 +142,7 @@ PROGRAMS: Dict[str, Tuple[Optional[bool], List[Any]]] = {
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_gradients_are_divided_in_steps_of_keras_3(name: str) -> None:
+def test_gradients_are_divided_in_steps_of_keras_3(name: str):
     expected, calls = PROGRAMS[name]
     program = Program()
     for call in calls[:-1]:
@@ -156,7 +156,7 @@ def test_gradients_are_divided_in_steps_of_keras_3(name: str) -> None:
         assert program.call(calls[-1]) is expected
 
 
-def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
+def test_a_function_that_unscales_is_seen_where_it_is_called_again():
     program = Program()
     unscale: Callable[..., Any] = tf.function(
         lambda x: (program.call(UNSCALE), x * 0.5)[-1], autograph=False
@@ -177,10 +177,10 @@ def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
 
 
 @IN_FUNCTION
-def test_a_loss_is_not_scaled_twice(in_function: bool) -> None:
+def test_a_loss_is_not_scaled_twice(in_function: bool):
     variable, calls = tf.Variable(8.0), StepCalls()
 
-    def scale() -> None:
+    def scale():
         calls.note(K2)
         scaled = tf.constant(2.0) * tf.convert_to_tensor(variable)
         calls.note_scaled(K2, scaled)
@@ -194,7 +194,7 @@ def test_a_loss_is_not_scaled_twice(in_function: bool) -> None:
 class TwoOptimizers:
     """Two optimizers in one function: the first scales a loss; the second applies gradients."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.first, self.second = StepCalls(), StepCalls()
         self.weights = tf.Variable(1.0), tf.Variable(2.0)
         self.scale = tf.Variable(8.0)
@@ -218,10 +218,10 @@ class TwoOptimizers:
 @pytest.mark.parametrize("applied_first", [False, True])
 def test_gradients_that_another_optimizer_scaled_are_refused(
     in_function: bool, applied_first: bool
-) -> None:
+):
     both = TwoOptimizers()
 
-    def step() -> None:
+    def step():
         one, two = both.gradients()
         if applied_first:
             assert both.first.divides([one], both.weights[:1])
@@ -231,7 +231,7 @@ def test_gradients_that_another_optimizer_scaled_are_refused(
         (tf.function(step, autograph=False) if in_function else step)()
 
 
-def test_gradients_that_another_optimizer_scaled_in_a_part_are_refused() -> None:
+def test_gradients_that_another_optimizer_scaled_in_a_part_are_refused():
     both = TwoOptimizers()
     gradients = tf.function(both.gradients, autograph=False)
     one, two = gradients()
@@ -243,11 +243,11 @@ def test_gradients_that_another_optimizer_scaled_in_a_part_are_refused() -> None
         both.second.divides([two], both.weights[1:])
 
 
-def test_gradients_of_another_loss_in_the_same_function_are_applied() -> None:
+def test_gradients_of_another_loss_in_the_same_function_are_applied():
     both = TwoOptimizers()
 
     @tf.function(autograph=False)
-    def step() -> None:
+    def step():
         one, _ = both.gradients()
         assert both.first.divides([one], both.weights[:1])
         _, two = both.gradients(scales=False)
@@ -277,7 +277,7 @@ def test_gradients_of_another_loss_in_the_same_function_are_applied() -> None:
 )
 def test_other_gradients_of_one_loss_are_logged(
     calls: List[Any], warnings: int, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """Eagerly nothing tells whether they are: they count as those of the next step."""
     Program(*calls)
     found = [record for record in caplog.records if "of the loss that was" in record.message]
@@ -286,11 +286,11 @@ def test_other_gradients_of_one_loss_are_logged(
 
 @pytest.mark.parametrize("with_apply", [False, True])
 @pytest.mark.parametrize("in_function", [False, True], ids=["here", "in an inner function"])
-def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool, in_function: bool) -> None:
+def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool, in_function: bool):
     both = TwoOptimizers()
 
     @tf.function(autograph=False)
-    def step() -> None:
+    def step():
         one, two = both.gradients(in_function=in_function)
         if with_apply:
             both.first.check_apply(both.weights[:1])
@@ -322,18 +322,18 @@ def test_a_function_tells_other_gradients_of_one_loss(with_apply: bool, in_funct
 )
 def test_a_function_that_is_kept_from_a_step_of_the_other_style_is_logged(
     calls: List[Any], does: Optional[str], caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """It is called again, but not traced, so nothing shows whether this step uses it."""
     Program(*calls)
     assert was_logged(caplog, "which was traced before, ") is (does is not None)
     assert does is None or was_logged(caplog, does)
 
 
-def test_gradients_of_a_loss_that_a_branch_scaled_are_refused() -> None:
+def test_gradients_of_a_loss_that_a_branch_scaled_are_refused():
     both = TwoOptimizers()
 
     @tf.function(autograph=False)
-    def step(flag: Any) -> None:
+    def step(flag: Any):
         with tf.GradientTape() as tape:
             loss = both.weights[0] * both.weights[1]
             loss = tf.cond(flag, lambda: both.scaled(loss), lambda: both.scaled(loss))
@@ -345,7 +345,7 @@ def test_gradients_of_a_loss_that_a_branch_scaled_are_refused() -> None:
         step(tf.constant(True))
 
 
-def test_a_second_optimizer_may_follow_fit() -> None:
+def test_a_second_optimizer_may_follow_fit():
     """Whose loss is scaled by the first one, in a function or eagerly."""
     for call in (("train_step", FIT, APPLY), FIT):
         program = Program()
@@ -356,13 +356,13 @@ def test_a_second_optimizer_may_follow_fit() -> None:
         assert not second.divides([tf.constant(1.0)], [WEIGHT])
 
 
-def test_an_optimizer_of_an_earlier_program_does_not_count() -> None:
+def test_an_optimizer_of_an_earlier_program_does_not_count():
     earlier = Program(K3, LOSS_3)
     assert not StepCalls().divides([tf.constant(1.0)], [WEIGHT])
     assert earlier.functions
 
 
-def test_graphs_are_not_kept_alive() -> None:
+def test_graphs_are_not_kept_alive():
     program = Program(("step", K2, UNSCALE, APPLY))
     assert len(program.calls._steps) == 1
     program.functions.clear()
@@ -370,13 +370,13 @@ def test_graphs_are_not_kept_alive() -> None:
     assert not program.calls._steps
 
 
-def test_calls_do_not_pile_up() -> None:
+def test_calls_do_not_pile_up():
     """Where a function applies the gradients, nothing ends an eager step."""
     program = Program(*[K2, UNSCALE, UPDATE] * 20)
     assert len(program.calls._here().last) <= 2
 
 
-def test_the_calls_of_each_thread_count_for_itself() -> None:
+def test_the_calls_of_each_thread_count_for_itself():
     """Two threads share an optimizer: one takes Keras 2 steps, the other Keras 3 steps."""
     calls = StepCalls()
     first, second = (concurrent.futures.ThreadPoolExecutor(1) for _ in range(2))
@@ -392,7 +392,7 @@ def test_the_calls_of_each_thread_count_for_itself() -> None:
             first.submit(calls.check_apply, [WEIGHT]).result()
 
 
-def test_a_loss_that_another_thread_scaled_is_refused() -> None:
+def test_a_loss_that_another_thread_scaled_is_refused():
     calls = StepCalls()
     calls.note(K3)
     with concurrent.futures.ThreadPoolExecutor(1) as other:
@@ -405,7 +405,7 @@ def test_a_loss_that_another_thread_scaled_is_refused() -> None:
 @pytest.mark.parametrize("is_inner", [False, True], ids=["outermost", "inner"])
 def test_a_function_divides_again_when_it_is_traced_again(
     scaled_in: str, is_inner: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """As TensorFlow does for other arguments, and if the function creates variables."""
     calls = StepCalls()
     divided, created = [], []
@@ -451,7 +451,7 @@ def was_logged(caplog: pytest.LogCaptureFixture, message: str) -> bool:
 
 
 @pytest.mark.parametrize("remembers", ["name", "code"])
-def test_another_function_of_the_same_name_does_not_divide_again(remembers: str) -> None:
+def test_another_function_of_the_same_name_does_not_divide_again(remembers: str):
     calls = StepCalls()
     divided = []
 
@@ -478,7 +478,7 @@ def test_another_function_of_the_same_name_does_not_divide_again(remembers: str)
 class Method:
     """A step in a method, of which each instance has functions of its own."""
 
-    def __init__(self, calls: StepCalls) -> None:
+    def __init__(self, calls: StepCalls):
         self.calls = calls
         self.divided: List[bool] = []
 
@@ -488,7 +488,7 @@ class Method:
         return x + 1.0
 
 
-def test_methods_of_two_objects_do_not_divide_alike() -> None:
+def test_methods_of_two_objects_do_not_divide_alike():
     calls = StepCalls()
     first, second = Method(calls), Method(calls)
     calls.note(K3)
@@ -518,7 +518,7 @@ INNER = {
 @pytest.mark.parametrize("last", [APPLY, APPLY_3])
 def test_calls_in_inner_functions_count_again(
     name: str, last: str, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """In each trace of the function around them, also if that is a new function."""
     expected, calls = INNER[name]
     if last == APPLY_3 and name == "unscaled":
@@ -545,7 +545,7 @@ def test_calls_in_inner_functions_count_again(
 
 
 @pytest.mark.parametrize("how", ["captured", "argument", "of another loss"])
-def test_other_gradients_of_one_loss_in_an_inner_function(how: str) -> None:
+def test_other_gradients_of_one_loss_in_an_inner_function(how: str):
     both = TwoOptimizers()
 
     @tf.function(autograph=False)
@@ -581,13 +581,13 @@ def test_other_gradients_of_one_loss_in_an_inner_function(how: str) -> None:
 @pytest.mark.parametrize("use", ["scales", "logs", "scales in an inner function"])
 def test_a_read_of_dynamic_scale_counts_if_the_loss_is_scaled(
     in_function: bool, use: str, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """Eagerly nothing tells: it counts, and is logged."""
     weight, scale = tf.Variable(2.0), tf.Variable(8.0)
     calls = StepCalls(scale)
     divided = []
 
-    def step() -> None:
+    def step():
         calls.note(READ)
         with tf.GradientTape() as tape:
             loss = weight * weight
@@ -604,7 +604,7 @@ def test_a_read_of_dynamic_scale_counts_if_the_loss_is_scaled(
     assert was_logged(caplog, "because the step reads dynamic_scale") == is_scaled
 
 
-def test_a_function_that_is_traced_again_in_a_step_of_keras_2() -> None:
+def test_a_function_that_is_traced_again_in_a_step_of_keras_2():
     calls = StepCalls()
     divided = []
 

@@ -33,7 +33,7 @@ BY_CLASS = pytest.mark.parametrize("make", CLASSES.values(), ids=CLASSES)
 class Mean(keras.Model):
     """A model whose loss is its weight, so that the gradient is 1 in each step of a mean."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.weight = self.add_weight(shape=(), initializer="zeros")
 
@@ -89,7 +89,7 @@ class OfKeras3(Mean):
 class WithAnotherStep(Mean):
     """After the step of `fit`, a second optimizer of the class applies gradients as they are."""
 
-    def __init__(self, second: Any) -> None:
+    def __init__(self, second: Any):
         super().__init__()
         self.second = second
         self.other = self.add_weight(shape=(), initializer="zeros", trainable=False)
@@ -122,14 +122,14 @@ def weight_of(model: Any) -> float:
 @BY_CLASS
 @pytest.mark.parametrize("how", sorted(COMPILED))
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_fit(name: str, how: str, make: Callable[[Any], Any]) -> None:
+def test_fit(name: str, how: str, make: Callable[[Any], Any]):
     model = compiled(MODELS[name](), make(keras.optimizers.SGD(RATE)), **COMPILED[how])
     model.fit(INPUTS, INPUTS, batch_size=2, epochs=2, verbose=0)
     assert weight_of(model) == -4 * RATE
 
 
 @pytest.mark.parametrize("how", ["graph", "eager"])
-def test_steps_of_both_styles_take_turns_on_one_optimizer(how: str) -> None:
+def test_steps_of_both_styles_take_turns_on_one_optimizer(how: str):
     optimizer = CLASSES["final"](keras.optimizers.SGD(RATE))
     models = {name: compiled(cls(), optimizer, **COMPILED[how]) for name, cls in MODELS.items()}
     for model in models.values():
@@ -145,7 +145,7 @@ def test_steps_of_both_styles_take_turns_on_one_optimizer(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["graph", "eager"])
-def test_a_second_optimizer_beside_the_step_of_fit(how: str) -> None:
+def test_a_second_optimizer_beside_the_step_of_fit(how: str):
     second = CLASSES["final"](keras.optimizers.SGD(RATE))
     model = WithAnotherStep(second)
     second.build([model.other])
@@ -167,23 +167,23 @@ def loops(optimizer: Any, variable: Any) -> Dict[str, Callable[[Any], None]]:
         return optimizer.get_unscaled_gradients([gradient(optimizer.get_scaled_loss, ones)])[0]
 
     @tf.function(autograph=False)
-    def nested(ones: Any) -> None:
+    def nested(ones: Any):
         optimizer.apply_gradients([(keras_2_gradient(ones), variable)])
 
     @tf.function(autograph=False)
-    def unscaled(ones: Any) -> None:
+    def unscaled(ones: Any):
         optimizer.apply_gradients([(gradient(lambda loss: loss, ones), variable)])
 
     @tf.function(autograph=False)
-    def keras_3(ones: Any) -> None:
+    def keras_3(ones: Any):
         optimizer.apply_gradients([(gradient(optimizer.scale_loss, ones), variable)])
 
     @tf.function(autograph=False, jit_compile=True)
-    def compiled_unscaled(ones: Any) -> None:
+    def compiled_unscaled(ones: Any):
         optimizer.apply_gradients([(gradient(lambda loss: loss, ones), variable)])
 
     @tf.function(autograph=False)
-    def twice(ones: Any) -> None:
+    def twice(ones: Any):
         unscaled(ones)
         keras_3(ones)
 
@@ -196,7 +196,7 @@ def loops(optimizer: Any, variable: Any) -> Dict[str, Callable[[Any], None]]:
     }
 
 
-def test_functions_that_are_traced_again_and_call_each_other() -> None:
+def test_functions_that_are_traced_again_and_call_each_other():
     optimizer = CLASSES["final"](keras.optimizers.SGD(RATE))
     variable = keras.Variable(0.0)
     optimizer.build([variable])
@@ -209,14 +209,14 @@ def test_functions_that_are_traced_again_and_call_each_other() -> None:
             assert float(variable.numpy()) == -taken * RATE, (name, size)
 
 
-def test_threads_with_steps_of_different_styles() -> None:
+def test_threads_with_steps_of_different_styles():
     """They share the optimizer; each has a variable of its own, and steps of one style."""
     optimizer = CLASSES["final"](keras.optimizers.SGD(RATE))
     variables = [keras.Variable(0.0) for _ in range(2)]
     optimizer.build(variables)
     failed: List[BaseException] = []
 
-    def train(variable: Any, scale: Callable[[Any], Any], unscale: Callable[[Any], Any]) -> None:
+    def train(variable: Any, scale: Callable[[Any], Any], unscale: Callable[[Any], Any]):
         try:
             for _ in range(20):
                 with tf.GradientTape() as tape:
@@ -241,7 +241,7 @@ def test_threads_with_steps_of_different_styles() -> None:
     assert [float(variable.numpy()) for variable in variables] == [-20 * RATE] * 2
 
 
-def test_replicas() -> None:
+def test_replicas():
     """Steps of each style in the replicas of a strategy, eager and in functions, with Momentum."""
     found = processes.run_program("keras/programs/styles_on_replicas.py", timeout=300)
     assert set(found) == {

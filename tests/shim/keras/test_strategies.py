@@ -18,7 +18,7 @@ SUBJECTS = recorded.ours() + recorded.originals()
 DISTRIBUTE = tf.compat.v2.distribute
 
 
-def refuses(subject: Any) -> bool:
+def refuses(subject) -> bool:
     if subject.who == "original" and subject.kind.name == "keras3":
         return False
     return recorded.TF >= (2, 2)
@@ -29,7 +29,7 @@ def central_storage(distribute: Any = DISTRIBUTE) -> Any:
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
-def test_a_strategy_is_refused_when_the_optimizer_is_made(subject: Any) -> None:
+def test_a_strategy_is_refused_when_the_optimizer_is_made(subject):
     with recorded.eagerly(), central_storage().scope():
         inner = subject.inner("SGD", learning_rate=0.5)
         if refuses(subject):
@@ -42,7 +42,7 @@ def test_a_strategy_is_refused_when_the_optimizer_is_made(subject: Any) -> None:
 @pytest.mark.parametrize("fixed", [False, True], ids=["dynamic", "fixed"])
 @pytest.mark.parametrize("step", ["apply_gradients", "minimize"])
 @pytest.mark.parametrize("subject", [subject for subject in SUBJECTS if refuses(subject)], ids=str)
-def test_a_strategy_is_refused_in_a_step(subject: Any, step: str, fixed: bool) -> None:
+def test_a_strategy_is_refused_in_a_step(subject, step: str, fixed: bool):
     with recorded.eagerly():
         inner = subject.inner("SGD", learning_rate=0.5)
         optimizer = subject.fixed(inner, 8.0) if fixed else subject.dynamic(inner, 8.0, 100)
@@ -50,7 +50,7 @@ def test_a_strategy_is_refused_in_a_step(subject: Any, step: str, fixed: bool) -
         with strategy.scope():
             variable = recorded.make_variable(subject.kind, 1.0, "v")
 
-            def take_step() -> None:
+            def take_step():
                 if step == "minimize":
                     optimizer.minimize(
                         lambda: tf.square(recorded.gradient_source(variable)), [variable]
@@ -69,14 +69,14 @@ OURS = recorded.ours()
 
 
 @pytest.fixture
-def _nothing_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_is_allowed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(strategies, "_allowed", [])
 
 
 @pytest.mark.usefixtures("_nothing_is_allowed")
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 accepts every strategy")
 @pytest.mark.parametrize("subject", OURS, ids=str)
-def test_a_strategy_that_is_allowed_is_used(subject: Any) -> None:
+def test_a_strategy_that_is_allowed_is_used(subject):
     allow = "tf_lossscale.keras.mixed_precision.allow_strategy"
     with recorded.eagerly(), central_storage().scope():
         inner = subject.inner("SGD", learning_rate=0.5)
@@ -92,7 +92,7 @@ def test_a_strategy_that_is_allowed_is_used(subject: Any) -> None:
         for value, after, scale in ((1.0, 0.5, 8.0), (float("nan"), 0.5, 4.0), (1.0, 0.0, 4.0)):
             gradient.assign(value)
 
-            def step() -> None:
+            def step():
                 optimizer.get_scaled_loss(tf.constant(1.0))
                 optimizer.apply_gradients([(gradient.read_value(), variable)])
 
@@ -107,7 +107,7 @@ def test_a_strategy_that_is_allowed_is_used(subject: Any) -> None:
 
 
 @pytest.mark.usefixtures("_nothing_is_allowed")
-def test_only_classes_of_strategies_can_be_allowed() -> None:
+def test_only_classes_of_strategies_can_be_allowed():
     allow = tfls.keras.mixed_precision.allow_strategy
     for wrong in (central_storage(), int, "CentralStorageStrategy", None):
         with pytest.raises(TypeError, match=r"such as type\(strategy\)"):
@@ -127,7 +127,7 @@ STRATEGIES_OF_1_15: Dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("api", ["v1", "v2"])
 @pytest.mark.parametrize("name", sorted(STRATEGIES_OF_1_15))
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
-def test_1_15_accepts_every_strategy(subject: Any, name: str, api: str) -> None:
+def test_1_15_accepts_every_strategy(subject, name: str, api: str):
     with recorded.eagerly():
         strategy = STRATEGIES_OF_1_15[name](getattr(tf.compat, api).distribute)
         with strategy.scope():

@@ -71,7 +71,7 @@ def variable(subject: Subject) -> Any:
     return recorded.make_variable(subject.kind, 1.0, "v")
 
 
-def step(subject: Subject, optimizer: Any, weight: Any, factor: float = 1.0) -> None:
+def step(subject: Subject, optimizer: Any, weight: Any, factor: float = 1.0):
     """One step of a custom training loop, in the style of Keras 3 on Keras 3."""
     style = "keras3" if subject.kind.name == "keras3" else "keras2"
     subject.minimize(optimizer, [weight], lambda sources: tf.identity(sources[0]) * factor, style)
@@ -119,7 +119,7 @@ def makes_the_inner_optimizer_itself(subject: Subject) -> Any:
     args, kwargs = arguments(subject)
 
     class Scaled(base(subject)):
-        def __init__(self, rate: float) -> None:
+        def __init__(self, rate: float):
             super().__init__(subject.inner("SGD", learning_rate=rate), *args, **kwargs)
             self.rate = rate
 
@@ -130,7 +130,7 @@ def makes_the_inner_optimizer_itself(subject: Subject) -> Any:
 @program
 def has_attributes_of_later_names(subject: Subject) -> Any:
     class Scaled(base(subject)):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
+        def __init__(self, *args: Any, **kwargs: Any):
             super().__init__(*args, **kwargs)
             if recorded.TF < (2, 4):  # later they are properties
                 self.dynamic, self.initial_scale = "own", [1.0]
@@ -143,7 +143,7 @@ def has_attributes_of_later_names(subject: Subject) -> Any:
 @program
 def has_attributes_first(subject: Subject) -> Any:
     class Scaled(base(subject)):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
+        def __init__(self, *args: Any, **kwargs: Any):
             self.note = "first"
             super().__init__(*args, **kwargs)
 
@@ -180,7 +180,7 @@ def overrides_the_learning_rate(subject: Subject) -> Any:
             return 7.0
 
         @learning_rate.setter
-        def learning_rate(self, value: float) -> None:
+        def learning_rate(self, value: float):
             found.append(value)
 
     optimizer = make(Constant, subject)
@@ -346,7 +346,7 @@ def overrides_that_get_arguments_by_name(subject: Subject) -> Any:
             return super()._compute_gradients(loss, **kwargs)
 
     class Inner(subject.kind.optimizers.SGD):
-        def apply(self, grads: Any, **kwargs: Any) -> None:
+        def apply(self, grads: Any, **kwargs: Any):
             names.append(sorted(kwargs))
             super().apply(grads, **kwargs)
 
@@ -385,7 +385,7 @@ def wrapped_at_run_time_by_bases(subject: Subject) -> Any:
 
 @program
 def wrapped_at_run_time_with_named_arguments(subject: Subject) -> Any:
-    def initialize(self: Any, **config: Any) -> None:
+    def initialize(self: Any, **config: Any):
         super(self.__class__, self).__init__(**config)
 
     optimizer = make(subject.cls, subject)
@@ -435,7 +435,7 @@ def registered(subject: Subject) -> Any:
 @program
 def own_argument_in_the_configuration(subject: Subject) -> Any:
     class Scaled(base(subject)):
-        def __init__(self, *args: Any, extra: int = 0, **kwargs: Any) -> None:
+        def __init__(self, *args: Any, extra: int = 0, **kwargs: Any):
             super().__init__(*args, **kwargs)
             self.extra = extra
 
@@ -606,7 +606,7 @@ def outcomes(name: str, original: Subject) -> Tuple[Any, Any]:
 
 @pytest.mark.parametrize("original", ORIGINALS, ids=str)
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_the_program_runs_as_with_the_original(name: str, original: Subject) -> None:
+def test_the_program_runs_as_with_the_original(name: str, original: Subject):
     theirs, ours = outcomes(name, original)
     wanted = expected(name, original)
     if wanted is None:
@@ -618,7 +618,7 @@ def test_the_program_runs_as_with_the_original(name: str, original: Subject) -> 
 
 @pytest.mark.skipif(not SECOND, reason="there is one Keras")
 @pytest.mark.parametrize("name", PROGRAMS_OVER_SECOND)
-def test_the_program_runs_over_a_second_keras(name: str) -> None:
+def test_the_program_runs_over_a_second_keras(name: str):
     for original in SECOND:
         theirs, own = outcomes(name, original)
         in_keras_3 = original.kind.name == "keras3"
@@ -631,7 +631,7 @@ def test_the_program_runs_over_a_second_keras(name: str) -> None:
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)
-def test_repr_and_type(subject: Subject) -> None:
+def test_repr_and_type(subject: Subject):
     optimizer = make(subject.cls, subject)
     one_kind = subject.kind.name == "keras3" or recorded.TF < (2, 11)
     if issubclass(tfls.keras.mixed_precision.LossScaleOptimizer, subject.kind.optimizers.Optimizer):

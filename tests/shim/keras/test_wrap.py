@@ -18,7 +18,7 @@ KINDS = {kind.name: kind for kind in recorded.kinds()}
 by_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
-def set_fixed(kind: Any, name: str) -> None:
+def set_fixed(kind: Any, name: str):
     policy = KERAS.experimental.Policy(name, loss_scale=8.0)
     KERAS.experimental.set_policy(policy)
 
@@ -66,7 +66,7 @@ def is_ours(optimizer: Any) -> bool:
 @pytest.mark.parametrize("name", ["mixed_float16", "float32"])
 @pytest.mark.parametrize("setter", SETTERS)
 @by_kind
-def test_it_returns_what_compile_uses(kind: Any, setter: str, name: str) -> None:
+def test_it_returns_what_compile_uses(kind: Any, setter: str, name: str):
     SETTERS[setter](kind, name)
     given = kind.optimizers.SGD(0.5)
     found = KERAS.wrap(given)
@@ -81,30 +81,30 @@ def test_it_returns_what_compile_uses(kind: Any, setter: str, name: str) -> None
 
 
 @by_kind
-def test_an_optimizer_that_scales_is_returned_as_it_is(kind: Any) -> None:
+def test_an_optimizer_that_scales_is_returned_as_it_is(kind: Any):
     KERAS.set_global_policy("mixed_float16")
     optimizer = KERAS.LossScaleOptimizer(kind.optimizers.SGD(0.5), initial_scale=4.0)
     assert KERAS.wrap(optimizer) is optimizer
 
 
-def test_names_of_the_program_do_not_change() -> None:
+def test_names_of_the_program_do_not_change():
     tf.keras.backend.clear_session()
     KERAS.wrap(tf.keras.optimizers.SGD(0.5))
     assert tf.keras.Sequential().name == "sequential"
 
 
-def test_a_name_of_an_optimizer() -> None:
+def test_a_name_of_an_optimizer():
     KERAS.set_global_policy("mixed_float16")
     assert is_ours(KERAS.wrap("sgd"))
 
 
-def test_in_the_scope_of_a_strategy() -> None:
+def test_in_the_scope_of_a_strategy():
     KERAS.set_global_policy("mixed_float16")
     with tf.compat.v2.distribute.MirroredStrategy(["/cpu:0"]).scope():
         found = KERAS.wrap(tf.keras.optimizers.SGD(0.5))
     assert is_ours(found)
 
 
-def test_an_unknown_name_is_refused_as_by_compile() -> None:
+def test_an_unknown_name_is_refused_as_by_compile():
     with pytest.raises(ValueError):
         KERAS.wrap("no such optimizer")

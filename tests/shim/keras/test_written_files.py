@@ -48,7 +48,7 @@ def trained(subject: recorded.Subject) -> Any:
     return model
 
 
-def save(model: Any, folder: str, form: str) -> None:
+def save(model: Any, folder: str, form: str):
     path = os.path.join(folder, form)
     if form == "checkpoint":
         checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
@@ -118,7 +118,7 @@ def write(tmp_path_factory: Any) -> Dict[str, Any]:
     return result
 
 
-def close(actual: Dict[str, Any], expected: Dict[str, Any], where: str) -> None:
+def close(actual: Dict[str, Any], expected: Dict[str, Any], where: str):
     for key in ("kernel", "bias"):
         np.testing.assert_allclose(
             actual[key], expected[key], rtol=0, atol=TOLERANCE, err_msg=where
@@ -141,7 +141,7 @@ def kept_by_original(subject: recorded.Subject, form: str) -> List[str]:
 @pytest.mark.parametrize(
     ("subject", "form"), cases([s for s in OURS + ORIGINALS if has_original(s)])
 )
-def test_the_original_loads_it(subject: Any, form: str, written: Any) -> None:
+def test_the_original_loads_it(subject, form: str, written: Any):
     if form == "model.h5" and recorded.TF < (2, 2):
         read = written["read"][f"{subject}-{keras_name(subject)}/{form}"]
         assert (
@@ -164,7 +164,7 @@ def test_the_original_loads_it(subject: Any, form: str, written: Any) -> None:
 @pytest.mark.parametrize(
     "subject", [subject for subject in ORIGINALS if "model.h5" in forms(subject)], ids=str
 )
-def test_the_original_loses_state_in_an_h5_file(subject: Any, written: Any) -> None:
+def test_the_original_loses_state_in_an_h5_file(subject, written: Any):
     """The defects K12 (the loss scale), K13 (new-style optimizers) and Q8 (Keras 3)."""
     before = written["read"][f"{subject}-{keras_name(subject)}/model.h5"]["before"]
     lost = set(NEW) - set(kept_by_original(subject, "model.h5"))
@@ -173,7 +173,7 @@ def test_the_original_loses_state_in_an_h5_file(subject: Any, written: Any) -> N
 
 
 @pytest.mark.parametrize(("subject", "form"), cases(OURS))
-def test_ours_loads_it(subject: Any, form: str, written: Any) -> None:
+def test_ours_loads_it(subject, form: str, written: Any):
     path = os.path.join(folder_of(subject, written["folder"]), form)
     if form == "checkpoint":
         model = trained(subject)

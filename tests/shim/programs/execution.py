@@ -24,7 +24,7 @@ def execute(source: str, name: str) -> Dict[str, Any]:
     default graph is in TensorFlow 1; the others run eagerly.
     """
 
-    def run() -> None:
+    def run():
         with contextlib.ExitStack() as stack:
             if ".Session(" in source or "placeholder(" in source:
                 stack.enter_context(tf.compat.v1.Graph().as_default())

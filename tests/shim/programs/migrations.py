@@ -25,7 +25,7 @@ Edits = Dict[str, List[Hunk]]
 class Migration:
     """What the stages make of one program."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.properties = {}  # type: Dict[str, Any]
         self.stages = []  # type: List[Tuple[List[str], Edits]]
 
@@ -78,7 +78,7 @@ def read_migrations(path: str) -> Dict[str, Migration]:
     return found
 
 
-def write_migrations(path: str, programs: Iterable[Tuple[str, Program]]) -> None:
+def write_migrations(path: str, programs: Iterable[Tuple[str, Program]]):
     """Writes migrated programs, each with its key."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8", newline="\n") as text:

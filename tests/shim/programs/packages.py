@@ -243,7 +243,7 @@ class Maker:
       executable: whether it must run on TensorFlow 2.4.
     """
 
-    def __init__(self, seed: int, executable: bool = False) -> None:
+    def __init__(self, seed: int, executable: bool = False):
         self._chooser = random.Random(f"{seed} {executable}")
         self._executable = executable
         self._extra = {}  # type: Dict[str, str]

@@ -38,7 +38,7 @@ def main() -> int:
     return 1 if failed or not mine else 0
 
 
-def _record_files() -> None:
+def _record_files():
     """Writes the results of the programs of several files whose first original is this one."""
     for kind in ("files", "packages"):
         results = {}

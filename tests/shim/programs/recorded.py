@@ -18,6 +18,6 @@ def read_recorded(prefix: str = "") -> Dict[str, Dict[str, Any]]:
     return found
 
 
-def write_recorded(version: str, results: Dict[str, Dict[str, Any]], prefix: str = "") -> None:
+def write_recorded(version: str, results: Dict[str, Dict[str, Any]], prefix: str = ""):
     """Files the results that one TensorFlow gave."""
     write_packed(f"{prefix}recorded-{version}.json.gz", results)

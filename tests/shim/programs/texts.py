@@ -37,7 +37,7 @@ def read_programs(kind: str = "bundle") -> List[Dict[str, Any]]:
     return programs
 
 
-def write_results(kind: str, programs: Iterable[Dict[str, Any]]) -> None:
+def write_results(kind: str, programs: Iterable[Dict[str, Any]]):
     """Writes what the migration made of all programs of a kind."""
     write_migrations(
         _migrations_of(kind), [(key_of_program(program), program) for program in programs]
@@ -84,7 +84,7 @@ def key_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def write_packed(name: str, results: Dict[str, Dict[str, Any]]) -> None:
+def write_packed(name: str, results: Dict[str, Dict[str, Any]]):
     """Writes results, by key, to a file of the folder that is the same for the same results."""
     with open(os.path.join(FOLDER, name), "wb") as raw, gzip.GzipFile(
         "", "wb", 9, raw, mtime=0

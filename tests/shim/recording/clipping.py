@@ -62,7 +62,7 @@ def in_session(name: str, loss_of: Callable[[List[Any]], Any], watch: Any = None
 
 
 def in_loop(
-    subject: Any, loss_of: Callable[[List[Any]], Any], in_function: bool, watch: Any = None
+    subject, loss_of: Callable[[List[Any]], Any], in_function: bool, watch: Any = None
 ) -> Any:
     """Makes three steps in a loop of Keras 2's style; the same."""
     variables = [
@@ -74,7 +74,7 @@ def in_loop(
     if hasattr(optimizer, "build"):
         optimizer.build(variables)
 
-    def step() -> None:
+    def step():
         with tf.GradientTape() as tape:
             plain = [tf.convert_to_tensor(variable) for variable in variables]
             tape.watch(plain)

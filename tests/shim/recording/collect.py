@@ -46,7 +46,7 @@ def rounded(value: Any, digits: int) -> Any:
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
-def main(name: str, steps: str, folder: str, mistakes: str = "none") -> None:
+def main(name: str, steps: str, folder: str, mistakes: str = "none"):
     """Writes the file."""
     found = {}
     for file in sorted(os.listdir(folder)):

@@ -27,7 +27,7 @@ class Recording:
     header: RunHeader
     optimizers: List[OptimizerRecord]
 
-    def __init__(self, folder: Any, **options: Any) -> None:
+    def __init__(self, folder: Any, **options: Any):
         os.makedirs(str(folder), exist_ok=True)
         self.path = os.path.join(str(folder), "record.jsonl")
         self._options = options
@@ -36,7 +36,7 @@ class Recording:
         tfls.recording.start(self.path, **self._options)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: Any):
         tfls.recording.stop()
         if error[0] is None:
             record = read_record(self.path)
@@ -62,7 +62,7 @@ def v1_variable() -> Any:
     return tf1.get_variable("weight", initializer=1.0, use_resource=True)
 
 
-def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5) -> None:
+def check_steps(run: Dict[str, Any], what: str, count: int, momentum: float = 0.5):
     """Asserts that a record has what `replicated.py` saw, and that recording changed nothing."""
     record, rows = run["record"], run["rows"]
     scales = [replicated.SCALE, *(row["scales"][0] for row in rows[:-1])]

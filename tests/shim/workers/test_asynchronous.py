@@ -21,14 +21,14 @@ HAS_ORIGINAL = {"v1": True, "contrib": recorded.TF < (2, 0)}
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("who", ["original", "ours"])
-def test_workers_of_a_parameter_server(family: str, who: str) -> None:
+def test_workers_of_a_parameter_server(family: str, who: str):
     if who == "original" and not HAS_ORIGINAL[family]:
         pytest.skip("this TensorFlow does not have the original")
     overflows, halvings = processes.run_program(PROGRAM, family, who, timeout=150)
     assert halvings == overflows
 
 
-def step(subject: Any, optimizer: Any, variable: Any, gradient: Any) -> None:
+def step(subject, optimizer: Any, variable: Any, gradient: Any):
     with recorded.eagerly():
         optimizer.apply_gradients([(gradient, variable)])
 
@@ -36,7 +36,7 @@ def step(subject: Any, optimizer: Any, variable: Any, gradient: Any) -> None:
 @pytest.mark.parametrize(
     "subject", [subject for subject in recorded.ours() if subject.api == "final"], ids=str
 )
-def test_threads_share_an_optimizer(subject: Any) -> None:
+def test_threads_share_an_optimizer(subject):
     """One thread has steps that overflow, another one only finite steps, on its own variable."""
     with recorded.eagerly():
         optimizer = subject.dynamic(
@@ -52,7 +52,7 @@ def test_threads_share_an_optimizer(subject: Any) -> None:
         is_over = threading.Event()
         made: List[int] = []
 
-        def take_finite_steps() -> None:
+        def take_finite_steps():
             while not is_over.is_set():
                 step(subject, optimizer, variables[0], finite)
                 made.append(1)

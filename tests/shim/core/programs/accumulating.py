@@ -110,7 +110,7 @@ def cases() -> Iterator[Tuple[str, Case]]:
             yield keras_case(subject, name, options)
 
 
-def keras_case(subject: Any, name: str, options: Dict[str, Any]) -> Tuple[str, Case]:
+def keras_case(subject, name: str, options: Dict[str, Any]) -> Tuple[str, Case]:
     def inner() -> Any:
         return subject.inner(name, learning_rate=0.5, **options)
 
@@ -124,10 +124,10 @@ def keras_case(subject: Any, name: str, options: Dict[str, Any]) -> Tuple[str, C
 def apply_plainly(case: Case, variables: List[Any]) -> float:
     optimizer = case.inner()
 
-    def apply(means: List[Any]) -> None:
+    def apply(means: List[Any]):
         optimizer.apply_gradients(list(zip(map(tf.constant, means), variables)))
 
-    def skip() -> None:
+    def skip():
         if case.kind is not None:  # the shim's Keras classes count skipped steps, too
             optimizer.iterations.assign_add(1)
 
@@ -175,11 +175,11 @@ def run_eagerly(case: Case, is_function: bool, strategy: Any) -> str:
         optimizer, read = case.wrap(case.inner())
         accumulated = tfls.accumulate(optimizer, MICRO_BATCHES)
 
-    def in_replica(rows: Any) -> None:
+    def in_replica(rows: Any):
         pairs = zip(gradients_here(row_of_replica(strategy, rows)), variables)
         accumulated.apply_gradients(pairs)
 
-    def step(rows: Any) -> None:
+    def step(rows: Any):
         if strategy is None:
             in_replica(rows)
         else:
@@ -233,7 +233,7 @@ def outcome(run: Callable[..., str], *args: Any) -> str:
         return f"{type(error).__name__}: {error}"[-500:]
 
 
-def main() -> None:
+def main():
     with support.eager():  # where TensorFlow 1.15 gives devices other names
         eager_strategy = replicas.mirrored(COUNT) if COUNT > 1 else None
         found = {}

@@ -55,7 +55,7 @@ def model_of(keras: Any) -> Any:
     return keras.Sequential([dense, keras.layers.Activation("linear", dtype="float32")])
 
 
-def result_of(subject: Any, inner: str, policy: str, mode: str) -> Dict[str, Any]:
+def result_of(subject, inner: str, policy: str, mode: str) -> Dict[str, Any]:
     keras = subject.kind.keras
     keras.backend.clear_session()
     optimizer = subject.dynamic(INNER[inner](subject.kind), 256.0, 2)
@@ -77,7 +77,7 @@ def result_of(subject: Any, inner: str, policy: str, mode: str) -> Dict[str, Any
     }
 
 
-def main() -> None:
+def main():
     mode, *names = sys.argv[1:]
     START[mode]()
     if tf.__version__.startswith("1."):

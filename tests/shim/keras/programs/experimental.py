@@ -62,8 +62,8 @@ def mirrored(owner: Any, is_own: bool) -> Dict[str, Any]:
     found: Dict[str, Any] = {"weights": [], "scales": [], "seen": []}
 
     @tf.function
-    def function(gradients: Any) -> None:
-        def step() -> None:
+    def function(gradients: Any):
+        def step():
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
             step_of(optimizer, weight, tf.gather(gradients, replica))
 
@@ -111,7 +111,7 @@ def shared(owner: Any, inside: bool, momentum: float) -> List[float]:
             for _ in range(2)
         ]
 
-    def step() -> None:
+    def step():
         step_of(trained, weight, tf.constant(1.0))
 
     function = tf.function(lambda: replicas.run(STRATEGY, step))
@@ -153,7 +153,7 @@ def compiled(owner: Any) -> List[Any]:
     return [recorded.is_ours(optimizers[0]), *scales]
 
 
-def main() -> None:
+def main():
     found: Dict[str, Any] = {"rewritten": {who: rewritten(owner) for who, owner in OWNERS.items()}}
     found["own"] = {who: mirrored(owner, True) for who, owner in OF_ANY_SCALE.items()}
     found["multiplier"] = {who: mirrored(owner, False) for who, owner in OF_ANY_SCALE.items()}

@@ -41,7 +41,7 @@ def read(keras: Any, config: Any) -> Any:
     return keras.optimizers.deserialize(copy.deepcopy(config))
 
 
-def main(how: str, *names: str) -> None:
+def main(how: str, *names: str):
     if how == "installed":
         tfls.install()
     ours = tfls.keras.mixed_precision.LossScaleOptimizer

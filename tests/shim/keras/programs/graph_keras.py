@@ -32,11 +32,11 @@ def data() -> Any:
     return np.ones((4, 1), "float32"), np.zeros((4, 1), "float32")
 
 
-def optimizer_of(subject: Any) -> Any:
+def optimizer_of(subject) -> Any:
     return subject.dynamic(subject.inner("SGD", learning_rate=2.0**22), 2.0**16, 3)
 
 
-def fitted(subject: Any) -> Dict[str, Any]:
+def fitted(subject) -> Dict[str, Any]:
     keras = subject.kind.keras
     with tf.Graph().as_default(), tf.compat.v1.Session().as_default():
         model = model_of(keras)
@@ -51,7 +51,7 @@ def fitted(subject: Any) -> Dict[str, Any]:
         }
 
 
-def converted(subject: Any) -> Any:
+def converted(subject) -> Any:
     package = subject.kind.keras.optimizers.SGD.__module__.partition(".optimizers")[0]
     optimizers = importlib.import_module(package + ".optimizers")
     legacy = optimizers.convert_to_legacy_optimizer(optimizer_of(subject))
@@ -62,7 +62,7 @@ def converted(subject: Any) -> Any:
     }
 
 
-def estimated(subject: Any) -> Any:
+def estimated(subject) -> Any:
     keras = subject.kind.keras
     model = model_of(keras)
     model.compile(optimizer_of(subject), tiny)
@@ -79,7 +79,7 @@ def estimated(subject: Any) -> Any:
         }
 
 
-def main() -> None:
+def main():
     subjects = {str(subject): subject for subject in [*recorded.ours(), *recorded.originals()]}
     results: Dict[str, Any] = {}
     for name in sys.argv[1:]:

@@ -31,10 +31,10 @@ LOSS_SCALE = 8.0
 class Log:
     """The calls, one list for each replica, in the order in which they begin."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls: Dict[str, List[str]] = {}
 
-    def add(self, call: str) -> None:
+    def add(self, call: str):
         who = "all"
         if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
             who = f"replica {replica_id()}"
@@ -101,12 +101,12 @@ def describe(name: str, signature: Any, args: Any, kwargs: Dict[str, Any]) -> st
     return f"{name}({', '.join(shown)}){by_name}"
 
 
-def make(subject: Any, log: Log, inner: str) -> Any:
+def make(subject, log: Log, inner: str) -> Any:
     cls = recording(getattr(subject.kind.optimizers, inner), log)
     return subject.dynamic(cls(0.5), LOSS_SCALE, 100)
 
 
-def scaled_ones(subject: Any, optimizer: Any, count: int) -> List[Any]:
+def scaled_ones(subject, optimizer: Any, count: int) -> List[Any]:
     if subject.kind.name != "keras3":
         return [no_constant(1.0)] * count
     optimizer.scale_loss(tf.constant(1.0))
@@ -118,12 +118,12 @@ def no_constant(value: float) -> Any:
     return tf.random.uniform([], value, value, seed=1)
 
 
-def apply_gradients(subject: Any, optimizer: Any, variables: Any, **arguments: Any) -> None:
+def apply_gradients(subject, optimizer: Any, variables: Any, **arguments: Any):
     gradients = scaled_ones(subject, optimizer, len(variables))
     optimizer.apply_gradients(list(zip(gradients, variables)), **arguments)
 
 
-def minimize(subject: Any, optimizer: Any, variables: Any, with_tape: bool) -> None:
+def minimize(subject, optimizer: Any, variables: Any, with_tape: bool):
     def loss() -> Any:
         return sum(tf.square(variable) for variable in variables)
 
@@ -161,7 +161,7 @@ def raised(error: Exception) -> Dict[str, Any]:
     return {"raises": [type(error).__name__, str(error)[:200]]}
 
 
-def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
+def run_step(subject, step: str, mode: str, inner: str) -> Dict[str, Any]:
     log = Log()
     strategy = TWO if mode.startswith("two") else tf.distribute.get_strategy()
     with strategy.scope():
@@ -171,10 +171,10 @@ def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
             # The original makes variables at its first step, and so a function is traced twice.
             optimizer.build(variables)
 
-    def one() -> None:
+    def one():
         STEPS[step](subject, optimizer, variables)
 
-    def everywhere() -> None:
+    def everywhere():
         replicas.run(strategy, one) if mode.startswith("two") else one()
 
     log.calls.clear()
@@ -194,7 +194,7 @@ def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
     return log.calls
 
 
-def run_fit(subject: Any, mode: str, inner: str) -> Dict[str, Any]:
+def run_fit(subject, mode: str, inner: str) -> Dict[str, Any]:
     keras = subject.kind.keras
     log = Log()
     keras.backend.clear_session()
@@ -244,7 +244,7 @@ def modes(step: str) -> Sequence[str]:
     return QUICK[0][:1] if step in ONE_MODE else QUICK[0]
 
 
-def run(subject: Any) -> Dict[str, Any]:
+def run(subject) -> Dict[str, Any]:
     """Takes every step; which of them raise, and why, is a table of the test."""
     found: Dict[str, Any] = {}
     for step in STEPS:
@@ -256,7 +256,7 @@ def run(subject: Any) -> Dict[str, Any]:
     return found
 
 
-def main() -> None:
+def main():
     subjects = {str(subject): subject for subject in recorded.ours() + recorded.originals()}
     print(json.dumps({name: run(subjects[name]) for name in sys.argv[1:]}))
 

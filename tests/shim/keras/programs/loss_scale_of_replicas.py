@@ -15,7 +15,7 @@ def values(strategy: Any, result: Any) -> List[float]:
     return [float(value.numpy()) for value in replicas.local(strategy, result)]
 
 
-def uses(strategy: Any, subject: Any) -> Dict[str, List[float]]:
+def uses(strategy: Any, subject) -> Dict[str, List[float]]:
     """The scale, 8, in all the ways in which a program can get it."""
     with strategy.scope():
         optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 1)
@@ -42,7 +42,7 @@ def uses(strategy: Any, subject: Any) -> Dict[str, List[float]]:
     return {"outside": outside, **{use: values(strategy, found[use]) for use in found}}
 
 
-def main() -> None:
+def main():
     strategy = replicas.mirrored(2)
     subjects = {str(subject): subject for subject in recorded.ours()}
     print(json.dumps({name: uses(strategy, subjects[name]) for name in sys.argv[1:]}))

@@ -23,7 +23,7 @@ def scalars(strategy: Any, variable: Any) -> List[float]:
     return [float(copy.numpy()) for copy in replicas.local(strategy, value)]
 
 
-def count_sums(strategy: Any, subject: Any, mode: str, count: int) -> Dict[str, Any]:
+def count_sums(strategy: Any, subject, mode: str, count: int) -> Dict[str, Any]:
     """How many sums over the replicas the graph of a step holds, and what it made of a weight."""
     with strategy.scope():
         variable = recorded.make_variable(subject.kind, 1.0, "v")
@@ -34,12 +34,12 @@ def count_sums(strategy: Any, subject: Any, mode: str, count: int) -> Dict[str, 
         if subject.kind.name == "keras3":
             optimizer.build([variable])
 
-    def replica_step(gradient: Any) -> None:
+    def replica_step(gradient: Any):
         optimizer.get_unscaled_gradients([tf.constant(1.0)])
         optimizer.apply_gradients([(gradient * 1.0, variable)])  # each replica has one of its own
 
     @tf.function
-    def step(gradient: Any) -> None:
+    def step(gradient: Any):
         strategy.run(replica_step, args=(gradient,))
 
     graph = step.get_concrete_function(tf.constant(2.0)).graph.as_graph_def()
@@ -57,14 +57,14 @@ def count_sums(strategy: Any, subject: Any, mode: str, count: int) -> Dict[str, 
     return {"sums": sums, "weights": scalars(strategy, variable)}
 
 
-def refused(strategy: Any, subject: Any, mode: str, count: int) -> str:
+def refused(strategy: Any, subject, mode: str, count: int) -> str:
     """The error of an optimizer that is to apply what is added up already, and cannot."""
     with strategy.scope():
         variable = recorded.make_variable(subject.kind, 1.0, "v")
         optimizer = subject.dynamic(subject.inner("Nadam", learning_rate=0.5), 8.0, 1000)
         optimizer.build([variable])
 
-    def replica_step() -> None:
+    def replica_step():
         gradients = optimizer.get_unscaled_gradients([tf.constant(1.0)])
         pairs = zip(gradients, [variable])
         optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
@@ -76,7 +76,7 @@ def refused(strategy: Any, subject: Any, mode: str, count: int) -> str:
     return ""
 
 
-def main() -> None:
+def main():
     count = int(sys.argv[1])
     strategy = replicas.mirrored(count)
     subjects = {str(subject): subject for subject in recorded.ours()}

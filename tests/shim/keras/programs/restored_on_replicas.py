@@ -26,7 +26,7 @@ def variables() -> List[Any]:
     return [tf.Variable([1.0, 2.0]), tf.Variable([[3.0]]), tf.Variable(0.5)]
 
 
-def step(optimizer: Any, trained: List[Any]) -> None:
+def step(optimizer: Any, trained: List[Any]):
     optimizer.apply_gradients([(tf.ones_like(variable), variable) for variable in trained])
 
 

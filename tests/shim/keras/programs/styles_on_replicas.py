@@ -22,29 +22,29 @@ def gradients_of(scale: Callable[[Any], Any], variables: List[Any]) -> Any:
     return tape.gradient(scaled, sources)
 
 
-def usual(optimizer: Any, variables: List[Any]) -> None:
+def usual(optimizer: Any, variables: List[Any]):
     gradients = gradients_of(optimizer.get_scaled_loss, variables)
     unscaled = optimizer.get_unscaled_gradients(gradients)
     optimizer.apply_gradients(list(zip(unscaled, variables)))
 
 
-def not_scaled(optimizer: Any, variables: List[Any]) -> None:
+def not_scaled(optimizer: Any, variables: List[Any]):
     gradients = gradients_of(lambda loss: loss, variables)
     optimizer.apply_gradients(list(zip(gradients, variables)))
 
 
-def by_hand(optimizer: Any, variables: List[Any]) -> None:
+def by_hand(optimizer: Any, variables: List[Any]):
     gradients = gradients_of(optimizer.get_scaled_loss, variables)
     unscaled = [gradient / optimizer.loss_scale for gradient in gradients]
     optimizer.apply_gradients(list(zip(unscaled, variables)))
 
 
-def as_fit(optimizer: Any, variables: List[Any]) -> None:
+def as_fit(optimizer: Any, variables: List[Any]):
     gradients = gradients_of(optimizer.scale_loss, variables)
     optimizer.apply_gradients(list(zip(gradients, variables)))
 
 
-def summed_by_the_program(optimizer: Any, variables: List[Any]) -> None:
+def summed_by_the_program(optimizer: Any, variables: List[Any]):
     """At each sum, one replica waits for the other, which has not scaled its loss yet."""
     gradients = gradients_of(optimizer.scale_loss, variables)
     context = tf.distribute.get_replica_context()
@@ -52,13 +52,13 @@ def summed_by_the_program(optimizer: Any, variables: List[Any]) -> None:
     optimizer.apply_gradients(list(zip(sums, variables)), skip_gradients_aggregation=True)
 
 
-def with_a_sum(optimizer: Any, variables: List[Any]) -> None:
+def with_a_sum(optimizer: Any, variables: List[Any]):
     gradients = gradients_of(optimizer.scale_loss, variables)
     tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
     optimizer.apply_gradients(list(zip(gradients, variables)))
 
 
-def with_apply(optimizer: Any, variables: List[Any]) -> None:
+def with_apply(optimizer: Any, variables: List[Any]):
     optimizer.apply(gradients_of(optimizer.scale_loss, variables), variables)
 
 
@@ -66,7 +66,7 @@ STYLES = (usual, not_scaled, by_hand, as_fit, summed_by_the_program, with_a_sum,
 
 
 def stepper(style: Callable[..., None], optimizer: Any, variables: List[Any]) -> Any:
-    def step() -> None:
+    def step():
         STRATEGY.run(lambda: style(optimizer, variables))
 
     return step
@@ -90,7 +90,7 @@ def weights_after(style: Callable[..., None], in_function: bool) -> List[Any]:
     return found
 
 
-def main() -> None:
+def main():
     found: Dict[str, Any] = {"styles": [style.__name__ for style in STYLES]}
     for style in STYLES:
         for where in ("eager", "function"):

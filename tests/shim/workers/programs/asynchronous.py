@@ -49,7 +49,7 @@ WRAP = {"contrib": contrib_optimizer, "v1": v1_optimizer}[FAMILY]
 class Cluster:
     """The servers, and what the workers wait for and find."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         ports = processes.free_ports(WORKERS + 1)
         addresses = [f"127.0.0.1:{port}" for port in ports]
         self.spec = tf.train.ClusterSpec({"ps": addresses[:1], "worker": addresses[1:]})
@@ -61,7 +61,7 @@ class Cluster:
         self.is_over = threading.Event()
         self.halvings = 0.0
 
-    def work(self, index: int) -> None:
+    def work(self, index: int):
         try:
             self.train(index)
         except BaseException:
@@ -69,7 +69,7 @@ class Cluster:
             sys.stderr.flush()
             os._exit(1)  # the other workers would wait forever
 
-    def train(self, index: int) -> None:
+    def train(self, index: int):
         device = tf1.train.replica_device_setter(
             cluster=self.spec, worker_device=f"/job:worker/task:{index}"
         )
@@ -100,13 +100,13 @@ class Cluster:
         scale = next(v for v in tf1.global_variables() if "loss_scale" in v.name)
         return overflows, step, scale
 
-    def overflow(self, session: Any, step: Any, overflows: Any) -> None:
+    def overflow(self, session: Any, step: Any, overflows: Any):
         for _ in range(OVERFLOWS):
             for is_bad in (True, False, False):
                 session.run(step, {overflows: is_bad})
 
 
-def main() -> None:
+def main():
     cluster = Cluster()
     workers = [threading.Thread(target=cluster.work, args=(i,)) for i in range(WORKERS)]
     for worker in workers:
