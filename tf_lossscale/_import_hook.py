@@ -86,6 +86,7 @@ class _Loader(importlib.abc.Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        """Runs the code of the module, and then calls `imported` of who waits for it."""
         spec = module.__spec__
         # The module sees the loader that it has without us: it may use it to find its files.
         module.__loader__ = self.loader

@@ -30,6 +30,7 @@ OTHER_ERRORS = ()  # as in `tensorflow_requests`; errors of h5py have an `errno`
 
 
 def read(place: Place) -> Contents:
+    """Reads the loss scales and optimizers of a model file, each HDF5 file of it for itself."""
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with contextlib.ExitStack() as stack:
         files, config, version = opened(place.path, stack)

@@ -65,6 +65,7 @@ def _of_v1(checkpoint: Checkpoint, optimizer: str, slots: Dict[str, int]) -> Sto
 
 
 def _of_keras(checkpoint: Checkpoint, slots: Dict[str, int]) -> StoredOptimizer:
+    """Describes an optimizer that graph-mode Keras saved by names, which tell its class at most."""
     words = {word.rstrip("_0123456789") for key in checkpoint.tensors for word in key.split("/")}
     return StoredOptimizer(
         path="",

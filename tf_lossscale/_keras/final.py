@@ -111,6 +111,11 @@ class OneKind(SameClass):
 
 @functools.lru_cache(maxsize=None)
 def _implementation(family: KerasFamily) -> Class:
+    """Returns our wrapper for a family, derived from what Keras tests for: its classes.
+
+    The loss-scale class of that Keras and the base class of its optimizers. No method of these runs
+    on a wrapper of Keras 2: `forwards` replaces them.
+    """
     wrapper: Class = _WRAPPERS[family.kind]
     bases: Tuple[Class, ...] = (wrapper,)
     for installed in (family.installed_class, family.base):
