@@ -234,13 +234,13 @@ SHIM = r"""
     + known[key, "rings"] = [rings[i] for i in known[key]]
     +         return known[key, "rings"]
 
-    # shim/keras/test_read_as_tensor.py
-    - makes_variable = "initial_value" in frame.f_code.co_varnames
-    + makes_variable = False
-
     # shim/test_outer_optimizers.py::test_updates_of_an_optimizer_outside_are_refused
     - setattr(cls, method, _refusing(method, error, prefix))
     + pass
+
+    # shim/checkpoint/test_inspect.py::test_files_of_the_real_classes
+    - if name in _NAMES and not entry.shape:
+    + if False:
     """
 
 CODEMODS = r"""
@@ -355,6 +355,78 @@ CODEMODS = r"""
     # codemods/engine/test_transform.py::test_libcst_is_as_before
     - cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
     + pass
+
+    # codemods/cli/test_command.py::test_failures_are_status_2_and_the_other_files_are_written
+    - if not self._quiet:
+    + if False:
+
+    # codemods/cli/test_command.py::test_shows_a_diff_and_writes_nothing
+    - if arguments.command == "migrate":
+    + if False:
+    - if choice is None:
+    + if False:
+
+    # codemods/cli/test_command.py::test_wrong_usage_is_status_2
+    - if name not in FORMATS:
+    + if False:
+
+    # codemods/cli/test_rule_pages.py::test_the_committed_pages_are_current
+    - if example.target is Target.FINAL:
+    + if False:
+
+    # codemods/cli/test_settings.py::test_each_key
+    - if request.settings_note:
+    + if False:
+
+    # codemods/rules/test_paths_in_strings.py::test_reported
+    - if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+    + if False:
+
+    # codemods/rules/test_rules.py::test_example
+    - if not has_twins:
+    + if False:
+    - return bool(is_named) and ("type" in types or bool(program.attributes("__class__")))
+    + return True
+    - if found is None or len(found) < 2:
+    + if False:
+    - if not (options.for_keras_3 or options.to_shim) or is_origin_known(decision):
+    + if False:
+    - if not is_origin_known(decision):
+    + if False:
+    - if not loops or decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+    + if False:
+    - if mention is Mention.CALL:
+    + if False:
+    - if reference.legacy.root != "tf_keras" and not is_repaired:
+    + if False:
+    - if is_private or name in _CONFIGS:
+    + if False:
+    - if not _needs_shim(program, read, owner, member):
+    + if False:
+    - if is_experimental and _first_constant(program, reference) == (None,):
+    + if False:
+    - if made_by and not _are_final(program, made_by):
+    + if False:
+    - if text.startswith("> "):
+    + if False:
+    - if legacy.is_on_shim and (options.to_shim or legacy.family is Family.CONTRIB):
+    + if False:
+    - if place is not None:
+    + if False:
+    - if is_ours and is_called and _function(program, attribute) in functions:
+    + if False:
+    - if module is None or module.is_current or is_of_shim(path):
+    + if False:
+    - if has_loss_scale or program.mixed or program.unclear:
+    + if False:
+
+    # codemods/rules/test_version_tests.py::test_the_line_to_write_compares_numbers
+    - if not isinstance(test, cst.Call) or not isinstance(test.func, cst.Attribute):
+    + if False:
+
+    # codemods/run/test_written_for_keras_3.py::test_the_shims_class_has_the_methods_of_both
+    - if options.to_shim:
+    + if False:
     """
 
 DEFECTS: List[Defect] = [*defects("tf_lossscale", SHIM), *defects("codemods", CODEMODS)]
