@@ -64,8 +64,9 @@ def converted(checkpoint, tmp_path):
 IS_LOST = [
     program
     for program in PROGRAMS
-    if program.name in ("SGD", "RMSprop")
-    if "momentum" in program.options or str(program) == "new-SGD"  # which saves slots, too
+    if program.name in ("SGD", "RMSprop", "Lion")
+    # The new-style SGD saves slots, too, from which those of Lion cannot be told apart.
+    if "momentum" in program.options or str(program) in ("new-SGD", "new-Lion")
 ]
 """Lists that Keras 3.15 creates twice, so that it does not restore them before `build`."""
 COPIED = [program for program in PROGRAMS if program not in IS_LOST]
@@ -96,7 +97,7 @@ def test_every_optimizer_goes_on_in_the_class_of_keras_3(program, built, convert
         step_of_keras_3(optimizer, resumed, factor)
         for left, right in zip(resumed, trained):
             np.testing.assert_allclose(
-                left.numpy(), right.numpy(), rtol=program.tolerance, atol=2e-6
+                left.numpy(), right.numpy(), rtol=program.tolerance, atol=1e-5
             )
         assert float(optimizer.dynamic_scale.numpy()) == float(original.loss_scale)
     assert ("Keras 3 does not store" in out) == (program.kind == "legacy" and bool(hyper(program)))
@@ -215,7 +216,8 @@ def test_what_is_refused(what, refused, tmp_path):
 @pytest.mark.parametrize("program", IS_LOST, ids=str)
 def test_slots_that_keras_3_would_lose_are_refused(program, refused, tmp_path):
     _, _, source = written(program, tmp_path / "old")
-    words = f"{program.name} of Keras 3 restores", "checkpoints.restore("
+    name = program.name.replace("Lion", "SGD")
+    words = f"{name} of Keras 3 restores", "checkpoints.restore("
     refused(("convert", source, tmp_path / "new", "--to", "keras3"), *words)
 
 
