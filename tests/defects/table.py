@@ -427,6 +427,12 @@ CODEMODS = r"""
     # codemods/run/test_written_for_keras_3.py::test_the_shims_class_has_the_methods_of_both
     - if options.to_shim:
     + if False:
+
+    # codemods/rules/test_rules.py::test_example
+    - if why is Why.RE_EXPORT:
+    + if False:
+    - if branch.has_final:
+    + if False:
     """
 
 DEFECTS: List[Defect] = [*defects("tf_lossscale", SHIM), *defects("codemods", CODEMODS)]
