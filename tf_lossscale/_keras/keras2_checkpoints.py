@@ -14,7 +14,12 @@ import functools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout, layout_of
-from tf_lossscale._keras.optimizer_classes import classes_alike, keras_class, named_classes
+from tf_lossscale._keras.optimizer_classes import (
+    classes_alike,
+    keras_class,
+    named_classes,
+    other_rules,
+)
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import Trackable
 
@@ -226,9 +231,12 @@ class Keras2Checkpoints:
     def _check_class(self, checkpoint: Any, node: Any) -> None:
         """Raises a ValueError for a file of a class with the same slots, and another rule.
 
-        Logs a line where the file does not name the class: nothing else in it differs.
+        Logs a line where the file does not name the class, as nothing else in it differs, and where
+        the class of Keras 3 has another rule than that of the same name.
         """
         is_new = layout_of(_children_of(node)) is Layout.NEW
+        for difference in [] if is_new else other_rules(self._inner):
+            tf1.logging.warning(f"A checkpoint of Keras 2 was restored; {difference}.")
         name = keras_class(self._inner)
         alike = classes_alike(name, is_new)
         holders = _holders(checkpoint, node)

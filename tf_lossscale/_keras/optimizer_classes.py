@@ -24,6 +24,13 @@ def keras_class(optimizer: Any) -> str:
     return next((name for name in names if name in KERAS_CLASSES), "")
 
 
+def other_rules(optimizer: Any) -> List[str]:
+    """Returns what an optimizer of Keras 3 computes in another way than `OptimizerV2`."""
+    if keras_class(optimizer) != "RMSprop" or getattr(optimizer, "momentum", None):
+        return []
+    return ["legacy RMSprop of Keras 2 adds epsilon to the root of rms, and Keras 3 adds it to rms"]
+
+
 def classes_alike(name: str, is_new: bool) -> Sequence[str]:
     """Returns the classes, of which one has this name, that a file shows only by their names."""
     groups = _ALIKE_OF_NEW if is_new else _ALIKE_OF_V2

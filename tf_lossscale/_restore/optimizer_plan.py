@@ -4,6 +4,7 @@ import collections
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout
+from tf_lossscale._keras.optimizer_classes import other_rules
 from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
 from tf_lossscale._restore.optimizers import ProgramOptimizer
@@ -14,6 +15,7 @@ from tf_lossscale._restore.saver_files import plan_iterations
 from tf_lossscale._restore.slots import KNOWN_CLASSES
 from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
 from tf_lossscale._types import Model, Variable
+from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import KerasKind
 
 _ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"),)
@@ -40,7 +42,9 @@ def plan_optimizer(
             "optimizer.build(variables) before restore()"
         )
     _check_class(plan, program, state)
-    owners = [_owner(plan, slot, state, trained, matches) for slot in state.slots]
+    is_ordered = _is_in_order_of_file(program, trained)
+    owners = [_owner(plan, slot, state, trained, matches, is_ordered) for slot in state.slots]
+    _note_unknown_order(plan, state, owners, trained)
     program.build(_in_order(trained, owners) if program.kind is KerasKind.LEGACY else trained)
     if state.iterations is not None:
         assert isinstance(state.iterations, Tensor)
@@ -70,9 +74,25 @@ def _check_class(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -
         plan.problems.append(
             f"the file has the optimizer {min(known)}, and the program {program.class_name}"
         )
+    if _is_of_v2_and_of_keras_3(program, state):
+        plan.notes += other_rules(program.inner)
+    if name == "Nadam" and program.kind is KerasKind.LEGACY and state.layout is Layout.KERAS_3:
+        plan.problems.append("the optimizer Nadam of Keras 3 is another one than legacy Nadam")
+    if name == "Nadam" and program.kind is KerasKind.NEW:
+        plan.notes.append(
+            "Nadam of Keras 2 counts its steps in Python, so it does not go on as Keras 3 would"
+        )
     alike = _alike(name, state)
     if not known and state.slots and alike:
         plan.notes.append(f"the file does not say whether {' or '.join(alike)} wrote it")
+
+
+def _is_of_v2_and_of_keras_3(program: ProgramOptimizer, state: OptimizerState) -> bool:
+    """Returns whether one of file and program has `OptimizerV2`, and the other one Keras 3."""
+    if program.kind is KerasKind.LEGACY:
+        return state.layout is Layout.KERAS_3
+    of_v2 = (Layout.OPTIMIZER_V2, Layout.INNER_IS_CHILD)
+    return program.kind is KerasKind.KERAS_3 and state.layout in of_v2
 
 
 def _alike(name: str, state: OptimizerState) -> Sequence[str]:
@@ -87,20 +107,57 @@ def _owner(
     state: OptimizerState,
     trained: List[Variable],
     matches: List[Match],
+    is_ordered: bool,
 ) -> Optional[Variable]:
-    """Returns the variable of the program that a slot belongs to."""
+    """Returns the variable of the program that a slot belongs to.
+
+    Where names do not show it, that is the one with the same number, if `is_ordered`.
+    """
     if slot.variable is not None:
         for match in matches:
             if slot.variable in match.variables:
                 return match.variables[slot.variable]
         return None
     named = _named_like(plan.stored, slot.tensor.name, matches)
-    if named:
-        return named[0] if len(named) == 1 else None  # orders of Keras 2 and Keras 3 differ
+    if len(named) == 1:
+        return named[0]
+    if named and not is_ordered:
+        return None
     count = sum(1 for other in state.slots if other.name == slot.name)
     if slot.number is not None and count == len(trained):
         return trained[slot.number]
     return None
+
+
+def _is_in_order_of_file(program: ProgramOptimizer, trained: List[Variable]) -> bool:
+    """Returns whether variables have the order in which an optimizer of Keras 2 lists their slots.
+
+    Models of Keras 2 and Keras 3 have different orders. Variables of a `tf.Module` have the one in
+    which the program has built the optimizer; if all shapes differ, no other one fits.
+    """
+    if not _are_of_tensorflow(trained):
+        return False
+    shapes = list(map(shape_of, trained))
+    return program.trained is not None or len(set(shapes)) == len(shapes)
+
+
+def _are_of_tensorflow(variables: List[Variable]) -> bool:
+    return all(isinstance(variable, tf.Variable) for variable in variables)
+
+
+def _note_unknown_order(
+    plan: Plan, state: OptimizerState, owners: List[Optional[Variable]], trained: List[Variable]
+) -> None:
+    """Notes a problem if only an order that the program has not shown would place slots."""
+    lost = [slot for slot, owner in zip(state.slots, owners) if owner is None]
+    if not lost or lost[0].variable is not None or not _are_of_tensorflow(trained):
+        return
+    if len(trained) == sum(1 for slot in lost if slot.name == lost[0].name):
+        plan.problems.append(
+            "the slots of the optimizer are listed in the order of the variables that the old "
+            "program trained, of which several have the same name and shape. Call "
+            "optimizer.build(variables) in that order before restore()"
+        )
 
 
 def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Variable]:
@@ -132,7 +189,7 @@ def _plan_slots(
             found.add(id(target))
             name = f"{program.resolve(slot.name)} of {name_of(owner)}"
             plan.add(slot.tensor, target, name)
-        elif owner is not None and _is_unread(program, slot):
+        elif owner is not None and _is_unread(program, slot.name):
             plan.skip(slot.tensor)
     in_file = {program.resolve(name) for name in state.slot_names}
     for name, variable, target in program.slots(trained):
@@ -141,12 +198,13 @@ def _plan_slots(
         entry = Entry(None, None, f"{name} of {name_of(variable)}", shape_of(target))
         # Keras 2 creates slots at the first step with a gradient for the variable.
         is_new = id(variable) not in with_slots and (name in in_file)
-        (plan.expected if is_new else plan.initial).append(entry)
+        is_expected = is_new or _is_unread(program, name)
+        (plan.expected if is_expected else plan.initial).append(entry)
 
 
-def _is_unread(program: ProgramOptimizer, slot: StoredSlot) -> bool:
+def _is_unread(program: ProgramOptimizer, slot: str) -> bool:
     """Returns whether it is the momentum of plain SGD, which Keras 2 saves and never reads."""
-    if program.known_class != "SGD" or program.resolve(slot.name) != "momentum":
+    if program.known_class != "SGD" or program.resolve(slot) != "momentum":
         return False
     momentum = getattr(program.inner, "momentum", 0)
     return isinstance(momentum, (int, float)) and momentum == 0
