@@ -167,13 +167,17 @@ def _followed(program: Program, node: cst.BaseExpression) -> Iterator[cst.CSTNod
     """The sources of a value, and those of what a function of the file returns."""
     for source in sources_of(program, node):
         yield source
-        called = source.func if isinstance(source, cst.Call) else None
-        bindings = bindings_of(program, called) if isinstance(called, cst.Name) else []
-        for function in (binding.node for binding in bindings):
-            if isinstance(function, cst.FunctionDef):
-                for part in walk(function.body):
-                    if isinstance(part, cst.Return) and part.value is not None:
-                        yield from sources_of(program, part.value)
+        if isinstance(source, cst.Call) and isinstance(source.func, cst.Name):
+            yield from _returned_by(program, source.func)
+
+
+def _returned_by(program: Program, called: cst.Name) -> Iterator[cst.CSTNode]:
+    """The sources of the values that a function of the file returns."""
+    functions = [binding.node for binding in bindings_of(program, called)]
+    bodies = [function.body for function in functions if isinstance(function, cst.FunctionDef)]
+    for part in (part for body in bodies for part in walk(body)):
+        if isinstance(part, cst.Return) and part.value is not None:
+            yield from sources_of(program, part.value)
 
 
 def _classes_of_tf(program: Program, function: cst.BaseExpression) -> Iterator[str]:
@@ -208,15 +212,26 @@ def _may_be_of_tf(program: Program, node: cst.BaseExpression) -> bool:
 def _of_functions(program: Program) -> Iterator[Proposal]:
     """The functions and classes of TensorFlow that restore by themselves."""
     for name in ("init_from_checkpoint", "BackupAndRestore"):
-        imported = [found for found in program.imports() if found.path.endswith("." + name)]
-        loads = [load for found in imported for load in program.loads_of(found.scope, found.name)]
-        for node in [*program.attributes(name), *loads]:
-            call, paths = program.call_of(node), program.paths_of(node)
-            if call is None or not paths or any(root_of(path) is None for path in paths):
+        for node in _named(program, name):
+            call = program.call_of(node)
+            if call is None or not _is_of_tf(program, node):
                 continue
             saver = _OF_SAVER.format("init_from_checkpoint", _path(program, call, 0))
             message = _OF_BACKUP if name == "BackupAndRestore" else saver
             yield Proposal.note(node, _CODE, name, message)
+
+
+def _named(program: Program, name: str) -> list[cst.BaseExpression]:
+    """The places with an attribute of this name, or with what is imported by it."""
+    imported = [found for found in program.imports() if found.path.endswith("." + name)]
+    loads = [load for found in imported for load in program.loads_of(found.scope, found.name)]
+    return [*program.attributes(name), *loads]
+
+
+def _is_of_tf(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether a name has an origin, and none outside TensorFlow and Keras."""
+    roots = [root_of(path) for path in program.paths_of(node)]
+    return bool(roots) and None not in roots
 
 
 def _keyword(argument: cst.Arg) -> str:
