@@ -77,7 +77,7 @@ def subclassed(keras: Any) -> Any:
     layers = keras.layers
 
     class Model(keras.Model):  # type: ignore[misc]  # untyped base
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.first = layers.Dense(3)
             self.blocks = [layers.Dense(3, activation="tanh"), layers.Dense(3)]

@@ -196,7 +196,7 @@ def go_on(run: Resumed, model: Any, optimizer: Any) -> float:
 
 @pytest.mark.sampled(16)
 @of([run for run in SAME_RULE if run.kind == "keras3"])
-def test_a_run_of_keras_2_goes_on(run: Resumed, tmp_path: Any) -> None:
+def test_a_run_of_keras_2_goes_on(run: Resumed, tmp_path: Any):
     assert_goes_on(run, tmp_path)
 
 
@@ -206,7 +206,7 @@ def test_a_run_of_keras_3_goes_on_with_keras_2(run: Resumed, tmp_path: Any):
     assert_goes_on(run, tmp_path)
 
 
-def assert_goes_on(run: Resumed, tmp_path: Any) -> None:
+def assert_goes_on(run: Resumed, tmp_path: Any):
     model, optimizer = run.program()
     without_optimizer = run.case.form in runs.WITHOUT_OPTIMIZER
     given = [model] if without_optimizer else [model, optimizer]
@@ -224,9 +224,7 @@ def assert_goes_on(run: Resumed, tmp_path: Any) -> None:
 
 
 @of([run for run in SAME_RULE if run.needs_order and run.case.rule != "sgd"][:1])
-def test_an_order_that_the_program_does_not_show_is_not_guessed(
-    run: Resumed, tmp_path: Any
-) -> None:
+def test_an_order_that_the_program_does_not_show_is_not_guessed(run: Resumed, tmp_path: Any):
     model, _ = run.program()
     inner = runs.inner_optimizer(KINDS[run.kind].optimizers, run.case.rule)
     optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner)
@@ -245,7 +243,7 @@ OF_MODULES = [
 
 @pytest.mark.sampled(4)
 @of(OF_MODULES)
-def test_tensorflow_itself_restores_modules(run: Resumed, tmp_path: Any) -> None:
+def test_tensorflow_itself_restores_modules(run: Resumed, tmp_path: Any):
     """Variables of a `tf.Module` have the same names on both Keras."""
     model, optimizer = run.program()
     path = run.unpack(tmp_path)
@@ -259,7 +257,7 @@ def test_tensorflow_itself_restores_modules(run: Resumed, tmp_path: Any) -> None
 
 
 @of([run for run in RESUMED if is_another_rule(run)][::4])
-def test_nadam_of_keras_2_is_another_optimizer(run: Resumed, tmp_path: Any) -> None:
+def test_nadam_of_keras_2_is_another_optimizer(run: Resumed, tmp_path: Any):
     model, optimizer = run.program()
     before = runs.values_of(model)
     with pytest.raises(tfls.checkpoints.RestoreError, match="nothing was restored: the optimizer"):
@@ -267,7 +265,7 @@ def test_nadam_of_keras_2_is_another_optimizer(run: Resumed, tmp_path: Any) -> N
     np.testing.assert_array_equal(runs.values_of(model), before)
 
 
-def test_the_archives_have_each_optimizer_model_and_form() -> None:
+def test_the_archives_have_each_optimizer_model_and_form():
     for archive in ARCHIVES:
         cases = [runs.Case(*name.split("-")) for name in recorded_cases(archive)]
         has_adamw = "legacy" not in archive and archive != "2.11-new"
@@ -354,7 +352,7 @@ def run_of(rule: str) -> Resumed:
 @pytest.mark.skipif("keras3" not in KINDS, reason="names of Keras 3")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("rule", sorted(LOST))
-def test_what_is_lost_shows_in_the_first_step(rule: str, tmp_path: Any) -> None:
+def test_what_is_lost_shows_in_the_first_step(rule: str, tmp_path: Any):
     run = run_of(rule)
     path = run.unpack(tmp_path)
     model, optimizer = run.program()
