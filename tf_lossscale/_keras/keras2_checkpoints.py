@@ -235,7 +235,8 @@ class Keras2Checkpoints:
         the class of Keras 3 has another rule than that of the same name.
         """
         is_new = layout_of(_children_of(node)) is Layout.NEW
-        for difference in [] if is_new else other_rules(self._inner):
+        trained = self._inner._trainable_variables
+        for difference in [] if is_new else other_rules(self._inner, trained):
             tf1.logging.warning(f"A checkpoint of Keras 2 was restored; {difference}.")
         name = keras_class(self._inner)
         alike = classes_alike(name, is_new)

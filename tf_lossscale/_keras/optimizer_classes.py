@@ -17,6 +17,12 @@ _ALIKE_OF_V2 = (("Adam", "AdamW", "Adamax"),)
 _ALIKE_OF_NEW = (("Adam", "AdamW"), ("SGD", "Lion"))
 """Classes that save the same names, of `OptimizerV2` and of later optimizers of Keras 2."""
 
+# What `legacy` optimizers and those of Keras 3 do with embeddings, measured with tf-keras 2.21 and
+# Keras 3.15.
+_KEEP_ROWS = ("Adamax", "Adadelta", "Ftrl")
+_KEEP_ROWS_WITH_MOMENTUM = ("SGD", "RMSprop")
+_USE_SIZES = ("Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "Adagrad", "Adadelta", "Ftrl")
+
 
 def keras_class(optimizer: Any) -> str:
     """Returns the name of Keras's own class that an optimizer is, or is derived from; or ""."""
@@ -24,11 +30,44 @@ def keras_class(optimizer: Any) -> str:
     return next((name for name in names if name in KERAS_CLASSES), "")
 
 
-def other_rules(optimizer: Any) -> List[str]:
-    """Returns what an optimizer of Keras 3 computes in another way than `OptimizerV2`."""
-    if keras_class(optimizer) != "RMSprop" or getattr(optimizer, "momentum", None):
-        return []
-    return ["legacy RMSprop of Keras 2 adds epsilon to the root of rms, and Keras 3 adds it to rms"]
+def other_rules(optimizer: Any, variables: Sequence[Any] = ()) -> List[str]:
+    """Returns what an optimizer of Keras 3 computes in another way than `OptimizerV2`.
+
+    Args:
+      optimizer: an optimizer of Keras, of either kind.
+      variables: those that it trains. Embeddings are known by the name that their layer gives them.
+    """
+    name = keras_class(optimizer)
+    has_momentum = bool(getattr(optimizer, "momentum", None))
+    found = []
+    if name == "RMSprop" and not has_momentum:
+        found.append(
+            "legacy RMSprop of Keras 2 adds epsilon to the root of rms, and Keras 3 adds it to rms"
+        )
+    if any(_last_name(variable) == "embeddings" for variable in variables):
+        found += _rules_of_rows(name, has_momentum)
+    return found
+
+
+def _rules_of_rows(name: str, has_momentum: bool) -> List[str]:
+    """Returns what is different for an embedding, whose gradient has only the rows looked up."""
+    found = []
+    if name in _KEEP_ROWS or (name in _KEEP_ROWS_WITH_MOMENTUM and has_momentum):
+        found.append(
+            f"legacy {name} of Keras 2 leaves the rows of an embedding that a step does not look "
+            "up, and Keras 3 updates all rows"
+        )
+    if name in _USE_SIZES:
+        found.append(
+            "where a step looks up a row of an embedding twice, Keras 2 sums the two gradients "
+            "before it computes their size, and Keras 3 does not"
+        )
+    return found
+
+
+def _last_name(variable: Any) -> str:
+    path = str(getattr(variable, "path", variable.name))
+    return path.rpartition("/")[2].partition(":")[0]
 
 
 def classes_alike(name: str, is_new: bool) -> Sequence[str]:

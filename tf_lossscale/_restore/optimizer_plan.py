@@ -41,7 +41,7 @@ def plan_optimizer(
             "the variables that the optimizer trains are not known. Pass the model, or call "
             "optimizer.build(variables) before restore()"
         )
-    _check_class(plan, program, state)
+    _check_class(plan, program, state, trained)
     is_ordered = _is_in_order_of_file(program, trained)
     owners = [_owner(plan, slot, state, trained, matches, is_ordered) for slot in state.slots]
     _note_unknown_order(plan, state, owners, trained)
@@ -66,7 +66,9 @@ def _in_order(trained: List[Variable], owners: List[Optional[Variable]]) -> List
     return [variable for variable in trained if id(variable) in known] or trained
 
 
-def _check_class(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+def _check_class(
+    plan: Plan, program: ProgramOptimizer, state: OptimizerState, trained: List[Variable]
+) -> None:
     """Notes a class that has the same slots as the program's class, but another rule."""
     known = state.classes & KNOWN_CLASSES
     name = program.known_class
@@ -75,7 +77,7 @@ def _check_class(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -
             f"the file has the optimizer {min(known)}, and the program {program.class_name}"
         )
     if _is_of_v2_and_of_keras_3(program, state):
-        plan.notes += other_rules(program.inner)
+        plan.notes += other_rules(program.inner, trained)
     if name == "Nadam" and program.kind is KerasKind.LEGACY and state.layout is Layout.KERAS_3:
         plan.problems.append("the optimizer Nadam of Keras 3 is another one than legacy Nadam")
     if name == "Nadam" and program.kind is KerasKind.NEW:
