@@ -86,7 +86,7 @@ def restore(
     Raises:
       RestoreError: the file cannot be read, or does not fit the program; nothing was changed.
 
-    Example:
+    Examples:
       >>> import os, tempfile
       >>> import tensorflow as tf
       >>> import tf_lossscale as tfls
