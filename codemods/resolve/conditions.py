@@ -329,7 +329,11 @@ def _conditions_around(
 
 
 def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -> bool:
-    """Whether a `try` imports a part of TensorFlow, or reads one, if that counts."""
+    """Whether a `try` can fail because a part of TensorFlow is missing.
+
+    It can if it imports a part. With `reads`, it also can if it reads one, unless it has a call,
+    which can fail for other reasons, and no handler of an `AttributeError`.
+    """
     nodes = list(walk(statement.body))
     imported = _imported_parts(program)
     if any(node in imported for node in nodes):
@@ -413,7 +417,10 @@ def _is_foreign_private(program: Program, call: cst.Call, name: str) -> bool:
 
 
 def _is_known(path: str) -> bool:
-    """Whether a path is of TensorFlow, or of the shim, which a first run writes."""
+    """Whether no other file decides what a meaning is: a path of TensorFlow, or no path at all.
+
+    Neither does one decide about a path of the shim, which a first run writes.
+    """
     return root_of(path) is not None or is_of_shim(path) or not is_path(path)
 
 
