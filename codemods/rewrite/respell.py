@@ -179,21 +179,28 @@ class _Speller:
             self._write(variable, use.name, use.place, use.target, path is None)
 
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
-        """The path that is right for most uses if the variable means that; None if it must stay."""
+        """The path that a name is to mean; None if it is not given another meaning.
+
+        That is the module that most uses need, if the name is free to mean any. Otherwise it is the
+        new path of what the name is bound to: where that is a symbol, where uses stay, and where
+        other files read the name.
+        """
         bindings = _bindings_to_values(variable)
         places = [self._place_of(binding) for binding in bindings]
-        own_path = self._common_target(places)
+        path_of_values = self._common_target(places)
         is_imported = _has_import(variable)
         if is_imported and not all(map(self._may_retarget, bindings)):
             return None
-        if not is_imported and any(isinstance(place, Reference) for place in places):
-            return own_path
+        holds_symbol = any(isinstance(place, Reference) for place in places)
+        if holds_symbol and not is_imported:
+            return path_of_values
         remaining = [use for use in uses if not use.is_removed]
-        if any(use.target is None for use in remaining):
-            return own_path  # these uses stay as they are
+        has_use_that_stays = any(use.target is None for use in remaining)
+        if has_use_that_stays:
+            return path_of_values
         if is_imported and self.imports.is_read_elsewhere(variable):
-            return own_path  # other files read what it is now
-        wanted = [use.base for use in remaining] if uses else [own_path]
+            return path_of_values
+        wanted = [use.base for use in remaining] if uses else [path_of_values]
         return _new_module(wanted, bindings)
 
     def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
