@@ -97,7 +97,10 @@ _KERAS = ("keras", "tf_keras")
 
 
 def attribute_path(path: str, target: str) -> Optional[str]:
-    """The attributes that lead from the module `path` to `target`; None if there are none.
+    """The attributes that lead from the module `path` to `target`; None if none do.
+
+    They are empty if both are the same. The root of one TensorFlow namespace leads to the others
+    through its `compat`, where the newest API is `v2`. `tensorflow.compat` leads nowhere.
 
     >>> attribute_path("tensorflow.compat.v1", "tensorflow.compat.v1.tpu.cross_replica_sum")
     'tpu.cross_replica_sum'
@@ -111,11 +114,15 @@ def attribute_path(path: str, target: str) -> Optional[str]:
     root, wanted = root_of(path), root_of(target)
     if root is None or wanted is None or not target.startswith("tensorflow."):
         return None
-    rest = root.rest if root.name not in _KERAS else f"keras.{root.rest}".rstrip(".")
+    module = root.rest
+    if root.name in _KERAS:
+        module = f"keras.{root.rest}".rstrip(".")  # as `tensorflow` names it
     if _is_below_root(root, wanted):
-        return _below(rest, wanted.rest)
-    compat = wanted.name if wanted.name != "tf" else "v2"
-    return None if rest else f"compat.{compat}.{wanted.rest}"
+        return _below(module, wanted.rest)
+    if module:
+        return None  # only the root of a namespace has `compat`
+    namespace = "v2" if wanted.name == "tf" else wanted.name
+    return f"compat.{namespace}.{wanted.rest}"
 
 
 def _is_below_root(root: Root, wanted: Root) -> bool:
