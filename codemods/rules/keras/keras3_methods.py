@@ -107,12 +107,19 @@ def _overrides_of_class(
 
 
 def _is_missing(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a method is only set where the object has none, so that it is a plain optimizer."""
-    name, below = attribute.attr.value, program.parents.get(attribute)
+    """Whether a method is only set where the object has none, so that it is a plain optimizer.
+
+    The innermost condition with the name of the method says so, by `not` or by its other branch.
+    """
+    name = attribute.attr.value
+    below: cst.CSTNode = attribute
     for above in program.ancestors(attribute):
         if isinstance(above, (cst.If, cst.IfExp)) and name in program.code(above.test):
+            if below is above.test:
+                return False
             is_negated = program.code(above.test).startswith("not ")
-            return is_negated is (below is above.body) and below is not above.test
+            is_in_body = below is above.body
+            return is_in_body is is_negated
         below = above
     return False
 
