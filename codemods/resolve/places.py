@@ -276,7 +276,8 @@ class Places:
         """Adds a place with the name of a legacy symbol, unless it is known to be another one.
 
         An object such as `self` or `modules["tf"]` can hold anything, so what is read from it
-        counts below the name of a module only.
+        counts below the name of a module only. What comes through another file, a star import, a
+        call or a parameter counts there, too, and by a name that only legacy symbols have.
         """
         name, through = node.attr.value, code_of(node.value)
         is_below_module = self._is_below_module(node, through.rpartition(".")[2])
@@ -287,14 +288,16 @@ class Places:
             if is_below_module:
                 self._unclear(node, self._scopes.module_scope, Why.CALL, through, is_final)
             return
-        if _foreign(self._origins.of_name(root.value, scope)):
+        if _is_of_look_alike(self._origins.of_name(root.value, scope)):
             return
         meanings = self._origins.of_expression(node, scope)
         path = min(filter(is_path, meanings), default="")
         is_likely = name in DISTINCTIVE or is_below_module
-        if path and root_of(path) is None:
+        if path and root_of(path) is not None:
+            return  # another path of TensorFlow
+        if path:
             self._of_project(node, scope, path.rpartition(".")[0], is_likely)
-        elif is_likely and not path:
+        elif is_likely:
             self._without_path(node, scope, meanings, through, is_final)
 
     def _of_project(self, node: cst.Attribute, scope: Scope, module: str, is_likely: bool) -> None:
@@ -365,7 +368,7 @@ class Places:
             self.namespaces.append(NamespaceUse(binding.node, binding.scope, binding.path))
             return
         module, _, name = binding.path.rpartition(".")
-        known = root_of(binding.path) is not None or _foreign(frozenset([binding.path]))
+        known = root_of(binding.path) is not None or _is_of_look_alike(frozenset([binding.path]))
         if name not in NAMES or known:
             return
         through = module if module.strip(".") else f"{module}."  # of `from .. import name`
@@ -437,5 +440,6 @@ def code_of(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
 
 
-def _foreign(meanings: frozenset[str]) -> bool:
+def _is_of_look_alike(meanings: frozenset[str]) -> bool:
+    """Whether a meaning is a path in another library with such names."""
     return any(is_path(part) and part.split(".")[0] in LOOK_ALIKES for part in meanings)
