@@ -201,6 +201,11 @@ def parts_of(key: str) -> Tuple[str, str, str]:
 
 
 def by_name(tensors: Mapping[str, Entry]) -> Iterable[Found]:
+    """Yields the loss-scale state in the keys of a file of names, which `tf.train.Saver` writes.
+
+    Variables of one scope that have the names and types of a layout are that class. A scale that
+    fits no layout is yielded, too, so that `inspect` shows it as unknown.
+    """
     for keys in _groups(tensors):
         found: List[Found] = [
             (layout, {name: keys[name] for name in layout.roles})
