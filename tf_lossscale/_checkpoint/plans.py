@@ -275,24 +275,36 @@ def merge_inner_optimizers(graph: ObjectGraph) -> Dict[str, str]:
     Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of the loss-scale
     optimizer (layout A). Later Keras stores one optimizer with the variables of both (layout B).
     Returns the new keys of tensors, by old key.
+
+    Raises:
+      CheckpointError: an inner optimizer is stored a second time.
     """
     keys: Dict[str, str] = {}
     dropped: List[int] = []
     for node in graph.nodes:
-        inner = _inner_of(graph, node)
-        if inner is None:
+        number = _inner_of(graph, node)
+        if number is None:
             continue
-        _check_stored_once(graph, inner)
-        _rename(graph, graph.nodes[inner], keys)
-        own = [child.local_name for child in node.children]
-        del node.children[own.index(_INNER)]
-        own.remove(_INNER)
-        moved = graph.nodes[inner].children
-        node.children.extend(child for child in moved if child.local_name not in own)
-        node.slot_variables.extend(graph.nodes[inner].slot_variables)
-        dropped.append(inner)
+        _check_stored_once(graph, number)
+        inner = graph.nodes[number]
+        _rename(graph, inner, keys)
+        _absorb(node, inner)
+        dropped.append(number)
     _remove(graph, dropped)
     return keys
+
+
+def _absorb(outer: ObjectNode, inner: ObjectNode) -> None:
+    """Puts the children and slots of an inner optimizer in its own place.
+
+    Of two children with one name, that of the loss-scale optimizer counts.
+    """
+    own = [child.local_name for child in outer.children]
+    place = own.index(_INNER)
+    del outer.children[place]
+    del own[place]
+    outer.children.extend(child for child in inner.children if child.local_name not in own)
+    outer.slot_variables.extend(inner.slot_variables)
 
 
 def _inner_of(graph: ObjectGraph, node: ObjectNode) -> Optional[int]:
