@@ -665,11 +665,18 @@ class Attributes:
                 setattr(owner, name, earlier)
         for module in modules:
             for attributes in attribute_dicts(module):
-                earlier_names = self._earlier_names.get(id(attributes), set())
-                for name, value in self._bound:
-                    if name not in earlier_names and attributes.get(name, _MISSING) is value:
-                        del attributes[name]
+                self._remove_copies(attributes)
         replaced.clear()
+
+    def _remove_copies(self, attributes: Dict[str, Any]) -> None:
+        """Removes our symbols from what a module has, but none that it had before (see `note`)."""
+        earlier_names = self._earlier_names.get(id(attributes), set())
+        for name, value in self._bound:
+            if name in earlier_names:
+                continue
+            is_ours = attributes.get(name, _MISSING) is value
+            if is_ours:
+                del attributes[name]
 
 
 def _forget(owner: Any, name: str) -> None:
