@@ -245,7 +245,7 @@ class Workers:
         busy = {worker.pipe: worker for worker in self._workers if worker.job is not None}
         begun = time.monotonic()
         ready = multiprocessing.connection.wait(list(busy), _TICK)
-        seconds = min(time.monotonic() - begun, _TICK)
+        seconds = min(time.monotonic() - begun, _TICK)  # not those for which the run is suspended
         for pipe, worker in busy.items():
             assert worker.job is not None
             worker.seconds += seconds
