@@ -31,7 +31,7 @@ from .namespace_as_value import keeps_names
 
 __all__ = ["RULE"]
 
-_IsLeft = Callable[[str, bool], bool]
+_IsLegacy = Callable[[str, bool], bool]
 """Whether a path is legacy; the second argument says whether it is the whole path of a string."""
 _PATH = (
     "this string names {}, and strings are never rewritten: write {} in its place, or import the "
@@ -74,10 +74,12 @@ _DISPLAYS = (
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such string."""
-    is_left = functools.partial(_is_left, options, decision)
+    is_legacy = functools.partial(_is_legacy, options, decision)
     for string in program.scopes.strings:
-        completed = _completed(program, string, is_left)
-        found = _Path(completed, completed, 0) if completed else _path_in(program, string, is_left)
+        completed = _completed(program, string, is_legacy)
+        found = (
+            _Path(completed, completed, 0) if completed else _path_in(program, string, is_legacy)
+        )
         if found is not None:
             code = "LS902" if completed else "LS912"
             message = _PATH.format(found.written, found.twin)
@@ -103,13 +105,13 @@ def _is_set(program: Program, string: cst.SimpleString) -> bool:
 
 def in_data(line: str, options: Options) -> Iterator[Named]:
     """The legacy paths in a line of a configuration."""
-    for found in _paths_in_text(line, functools.partial(_is_left, options, SINGLE_FILE)):
+    for found in _paths_in_text(line, functools.partial(_is_legacy, options, SINGLE_FILE)):
         message = _IN_DATA.format(found.written, found.twin)
         end = found.start + len(found.written)
         yield Named(found.start, end, "LS912", found.symbol, message)
 
 
-def _completed(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> str:
+def _completed(program: Program, string: cst.SimpleString, is_legacy: _IsLegacy) -> str:
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
     argument = program.parents.get(string)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
@@ -118,13 +120,13 @@ def _completed(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> 
     modules = [use.node for use in program.namespaces if keeps_names(use)]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
     nodes = [call, *reads_of_value(program, call)] if base else []
-    found = (_continued(program, node, base, is_left) for node in nodes)
+    found = (_continued(program, node, base, is_legacy) for node in nodes)
     return next(filter(None, found), "")
 
 
-def _continued(program: Program, node: cst.CSTNode, path: str, is_left: _IsLeft) -> str:
+def _continued(program: Program, node: cst.CSTNode, path: str, is_legacy: _IsLegacy) -> str:
     """The legacy path that the attributes after `node`, which means `path`, lead to, if any."""
-    while not is_left(path, True):
+    while not is_legacy(path, True):
         parent = program.parents.get(node)
         if not isinstance(parent, cst.Attribute):
             return ""
@@ -156,7 +158,7 @@ def _path_of_call(program: Program, call: cst.Call) -> str:
     return f"{base}.{name}" if base else ""
 
 
-def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Optional[_Path]:
+def _path_in(program: Program, string: cst.SimpleString, is_legacy: _IsLegacy) -> Optional[_Path]:
     """The legacy path in a string, as it is written there; none in documentation and messages.
 
     The parts of one string are one text: NVIDIA/DeepLearningExamples has a sentence in parts.
@@ -171,7 +173,7 @@ def _path_in(program: Program, string: cst.SimpleString, is_left: _IsLeft) -> Op
     is_bytes = "b" in string.prefix.lower()
     if is_bytes or not _has_word(text) or _is_for_people(program, whole):
         return None
-    return next(_paths_in_text(text, is_left), None)
+    return next(_paths_in_text(text, is_legacy), None)
 
 
 def _has_word(text: str) -> bool:
@@ -216,25 +218,25 @@ class _Path(NamedTuple):
         return shown_path(path) if self.written.startswith("tf.") else path
 
 
-def _paths_in_text(text: str, is_left: _IsLeft) -> Iterator[_Path]:
+def _paths_in_text(text: str, is_legacy: _IsLegacy) -> Iterator[_Path]:
     """The legacy paths in a text that do not stand in a sentence."""
     for match in _PATH_IN_TEXT.finditer(text):
         before, written, after = (part or "" for part in match.groups())
         if before not in _OF_CODE or after not in _OF_CODE:
             continue
-        found = _first_legacy(written, is_left)
+        found = _first_legacy(written, is_legacy)
         if found is not None:
             yield found._replace(start=match.start(2))
 
 
-def _first_legacy(written: str, is_left: _IsLeft) -> Optional[_Path]:
+def _first_legacy(written: str, is_legacy: _IsLegacy) -> Optional[_Path]:
     """The first part of a path that is a legacy symbol, or else a module with what follows."""
     first, *names = written.split(".", _DEEPEST)[:_DEEPEST]
     path = _FULL.get(first, first)
     module: Optional[_Path] = None
     for index, name in enumerate(names, 1):
         path = f"{path}.{name}"
-        if not is_left(path, index == len(names)):
+        if not is_legacy(path, index == len(names)):
             continue
         if legacy_of(path) is not None:
             return _Path(".".join([first, *names[:index]]), path, 0)
@@ -243,7 +245,7 @@ def _first_legacy(written: str, is_left: _IsLeft) -> Optional[_Path]:
     return module
 
 
-def _is_left(options: Options, decision: Decision, path: str, is_whole: bool) -> bool:
+def _is_legacy(options: Options, decision: Decision, path: str, is_whole: bool) -> bool:
     """Whether a run rewrites the symbol or module `path` elsewhere, but not in a string."""
     legacy = legacy_of(path)
     if legacy is not None:
