@@ -173,14 +173,19 @@ def _branches(
 
 
 def _innermost(program: Program, guards: _Guards, place: _Guarded) -> Optional[Branch]:
-    """The innermost branch around a place; None if it has none, or is an error if not taken."""
+    """The innermost branch that decides about a place; None if there is none.
+
+    A branch that only uses the code of the place does not decide if another one scales the loss.
+    None also if the program may raise an error in the place of the branch: that is not silent.
+    """
     for guard in guards.of(place):
         has_final = _scale_elsewhere(program, guard, place)
         if guard.kind is BranchKind.USED and has_final:
             continue
         raises = any(map(_raises, guard.others))
-        if raises and not guard.is_never_taken and guard.kind is BranchKind.TESTED:
-            return None  # an error is not silent
+        may_raise = raises and not guard.is_never_taken
+        if may_raise and guard.kind is BranchKind.TESTED:
+            return None
         return guard._replace(has_final=has_final, raises=raises)
     return None
 
