@@ -117,29 +117,27 @@ def _plain_loops(
 
 
 def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
-    """Whether the file makes the optimizers, and all of them scale dynamically."""
+    """Whether the file names the class, and each optimizer that it makes scales dynamically."""
     classes = [
         reference.node for reference in program.references if reference.legacy.is_keras_optimizer
     ]
     calls = [call for call in map(program.call_of, classes) if call is not None]
-    names = {
-        argument.keyword.value
-        for call in calls
-        for argument in call.args
-        if argument.keyword is not None
-    }
-    made = [
-        plan(program, call, reads)
-        for call in calls
-        if program.by_node[call.func].legacy.rule == "LS301"
-    ]
-    return bool(classes) and not (
-        "dynamic" in names
-        or any(
-            constructor.path or constructor.problem or "dynamic" in dict(constructor.arguments)
-            for constructor in made
-        )
-    )
+    return bool(classes) and all(_is_dynamic(program, call, reads) for call in calls)
+
+
+def _is_dynamic(program: Program, call: cst.Call, reads: frozenset[str]) -> bool:
+    """Whether a call makes an optimizer of the final class without the argument `dynamic`.
+
+    Keras 3's class has no such argument, and always scales dynamically.
+    """
+    keywords = [argument.keyword.value for argument in call.args if argument.keyword is not None]
+    if "dynamic" in keywords:
+        return False
+    if program.by_node[call.func].legacy.rule != "LS301":
+        return True  # of the final class already
+    made = plan(program, call, reads)
+    is_final = not made.path and not made.problem
+    return is_final and "dynamic" not in dict(made.arguments)
 
 
 def _function_of(program: Program, attribute: cst.Attribute) -> Optional[cst.CSTNode]:
