@@ -69,18 +69,30 @@ def _foreign_uses(program: Program) -> list[ForeignUse]:
 
 
 def _calls(program: Program) -> Iterator[ForeignUse]:
-    """Yields the reads of methods that only Keras 2's class has, on models and on other objects."""
+    """Yields the uses of what only Keras 2's class has, on models and on other objects.
+
+    On a model, these are the calls of its methods and the reads of `loss_scale`, unless `compile`
+    gets a loss-scale optimizer. On objects of unknown origin, these are the calls alone.
+    """
     is_wrapped = program.cached(_compiles_wrapped)
     for name in (*SCALING, _SCALE):
-        for read in program.attributes(name):
-            is_call = program.call_of(read) is not None
-            if is_call is (name == _SCALE) or program.is_stored(read) or _is_guarded(program, read):
+        for attribute in program.attributes(name):
+            if not _is_plain_use(program, attribute):
                 continue
-            of_model = is_compiled(program, read.value)
-            if of_model and not is_wrapped:
-                yield ForeignUse(read, name, True)
-            elif name != _SCALE and not of_model and _is_foreign(program, read.value):
-                yield ForeignUse(read, name, False)
+            if is_compiled(program, attribute.value):
+                if not is_wrapped:
+                    yield ForeignUse(attribute, name, True)
+            elif name != _SCALE and _is_foreign(program, attribute.value):
+                yield ForeignUse(attribute, name, False)
+
+
+def _is_plain_use(program: Program, attribute: cst.Attribute) -> bool:
+    """Whether a place calls a method, or reads `loss_scale`, and no test decides about it."""
+    is_call = program.call_of(attribute) is not None
+    is_method = attribute.attr.value != _SCALE
+    if is_call is not is_method or program.is_stored(attribute):
+        return False
+    return not _is_guarded(program, attribute)
 
 
 def _tests(program: Program) -> Iterator[ForeignUse]:
