@@ -76,7 +76,11 @@ class ImportEdits:
         self._changes[alias] = Change(path, local)
 
     def drop(self, variable: Variable) -> bool:
-        """Removes the imports of an unused name; False if something else may read it."""
+        """Removes the imports of a name that nothing reads any more, unless new code does.
+
+        Returns False if they stay: something else may read the name, not only imports bind it, or
+        one of several imports is all that its block has.
+        """
         owner, name = variable
         if variable in self._needed:
             return True
@@ -84,9 +88,10 @@ class ImportEdits:
         is_kept = any(binding.node in self._kept for binding in bindings)
         if is_kept or self._is_read_otherwise(variable):
             return False
-        if any(binding.kind is not BindingKind.IMPORT for binding in bindings) or (
-            len(bindings) > 1 and any(map(self._is_alone_in_block, bindings))
-        ):
+        if any(binding.kind is not BindingKind.IMPORT for binding in bindings):
+            return False
+        has_others = len(bindings) > 1
+        if has_others and any(map(self._is_alone_in_block, bindings)):
             return False
         for binding in bindings:
             assert isinstance(binding.node, cst.ImportAlias)
