@@ -226,24 +226,29 @@ class Match:
 def contradict(in_file: Sequence[str], in_program: Sequence[str]) -> bool:
     """Returns whether names say that a file and a program do not have the same order.
 
+    They do if the layer at a place of the file has another name, numbers aside, than that of the
+    program, which has that name elsewhere, or if the numbers of one name are in another order. A
+    name that the program does not have at all says nothing.
+
     Keras 2 and Keras 3 list layers in lists and dictionaries in different orders, and the weights
     of a frozen layer have another order. Keras numbers the names of layers in the order in which
     they are created, from a number that differs between processes.
     """
-    split = [[_stem_and_number(name) for name in names] for names in (in_file, in_program)]
-    stems = {stem for stem, _ in split[1]}
+    of_file = list(map(_stem_and_number, in_file))
+    of_program = list(map(_stem_and_number, in_program))
+    stems = {stem for stem, _ in of_program}
     numbers = collections.defaultdict(list)
-    for (stem, number), (program_stem, program_number) in zip(*split):
+    for (stem, number), (program_stem, program_number) in zip(of_file, of_program):
         if stem == program_stem:
             numbers[stem].append((number, program_number))
         elif stem in stems:
             return True
-    return any(
-        first[0] < second[0] and first[1] > second[1]
-        for pairs in numbers.values()
-        for first in pairs
-        for second in pairs
-    )
+    return any(map(_change_order, numbers.values()))
+
+
+def _change_order(pairs: Sequence[Tuple[int, int]]) -> bool:
+    """Returns whether the second numbers of pairs are in another order than the first ones."""
+    return any(first[0] < second[0] and first[1] > second[1] for first in pairs for second in pairs)
 
 
 def _stem_and_number(name: str) -> Tuple[str, int]:
