@@ -117,14 +117,18 @@ def _cause(
     is_below = following < expected and same_scale(expected, _float32(parameters.minimum_scale))
     if not finite and parameters.rule != "keras3" and is_below:
         return "the smallest scale"
-    changed, should = not same_scale(scale, following), not same_scale(scale, expected)
     kind, factor, change, verb = _WORDS[finite]
-    if changed and should:
+    count = f"the number of {kind} steps before {change}"
+    if same_scale(scale, following):
+        return f"{count} (it {verb} later, or not at all)"
+    should_change = not same_scale(scale, expected)
+    if should_change:
         return factor
-    if changed and not (following > scale if finite else following < scale):
-        return f"the update rule: the scale {_WORDS[not finite][-1]} after a {kind} step"
-    when = "earlier" if changed else "later, or not at all"
-    return f"the number of {kind} steps before {change} (it {verb} {when})"
+    is_right_way = following > scale if finite else following < scale
+    if is_right_way:
+        return f"{count} (it {verb} earlier)"
+    _, _, _, verb_of_other_kind = _WORDS[not finite]
+    return f"the update rule: the scale {verb_of_other_kind} after a {kind} step"
 
 
 def _float32(value: float) -> float:
