@@ -90,18 +90,20 @@ def measures(runs: Runs) -> List[Measure]:
 def _windows(runs: Runs, metric: str) -> Iterator[Window]:
     """Yields the windows in which the distance of all runs is known.
 
-    Runs that skip other steps are far apart. Before the new run does, only pairs of runs that do
-    not, either, are like it. Afterwards, or if there is no such pair any more, all pairs count, if
-    some have another loss scale: without those, nothing says how far it may be.
+    Two runs part at the first step that only one of them skips, and are far apart from there on.
+    Until the new run parts from the old one, the pairs that have not parted, either, are like it.
+    Afterwards, or if there is no such pair any more, all pairs count, if some runs have another
+    loss scale: without those, nothing says how far it may be.
     """
     new = _means(runs.differences(metric, runs.old, runs.new))
     everyone = [runs.old, *(again.run for again in runs.again)]
     pairs = [_Pair(runs, metric, *pair) for pair in itertools.combinations(everyone, 2)]
     for index, distance in enumerate(new):
-        parts = (index + 1) * _SIZE > runs.part
-        if parts and not runs.has_other_scale:
+        end = (index + 1) * _SIZE
+        has_parted = end > runs.part
+        if has_parted and not runs.has_other_scale:
             return
-        alike = [pair for pair in pairs if parts or (index + 1) * _SIZE <= pair.part]
+        alike = pairs if has_parted else [pair for pair in pairs if end <= pair.part]
         if not alike and runs.has_other_scale:
             alike = pairs
         here = _known(alike, index, index + 1)
