@@ -273,21 +273,34 @@ class _Arguments:
                 not options.get("experimental_aggregate_gradients", True)
                 or options.get("skip_gradients_aggregation", False)
             )
-            if not kind.is_keras_3:
-                passed_pairs = given["grads_and_vars"]
-                pairs = list(passed_pairs)
-                if iter(passed_pairs) is passed_pairs:  # and so it is empty now
-                    given["grads_and_vars"] = iter(pairs)
+            if kind.is_keras_3:
+                gradients, variables = _lists_of_keras_3(optimizer, given)
+            else:
+                pairs = _pairs_of(given)
                 self.args, self.kwargs = bound.args[1:], bound.kwargs
                 gradients = [gradient for gradient, _ in pairs]
                 variables = [variable for _, variable in pairs]
-            else:
-                passed = given.get("trainable_variables")
-                variables = list(optimizer._trainable_variables if passed is None else passed)
-                gradients = list(given["grads"])
-                build_as_apply_does(optimizer, variables)
             if len(gradients) == len(variables):
                 self.gradients, self.variables = gradients, variables
+
+
+def _pairs_of(given: Dict[str, Any]) -> List[Tuple[Any, Any]]:
+    """Returns the pairs in arguments, where a new iterator replaces one that this has read."""
+    passed = given["grads_and_vars"]
+    pairs = list(passed)
+    is_iterator = iter(passed) is passed
+    if is_iterator:  # and so it is empty now
+        given["grads_and_vars"] = iter(pairs)
+    return pairs
+
+
+def _lists_of_keras_3(optimizer: Optimizer, given: Dict[str, Any]) -> Tuple[List[Any], List[Any]]:
+    """Returns the gradients and variables in arguments; builds the optimizer for the variables."""
+    passed = given.get("trainable_variables")
+    variables = list(optimizer._trainable_variables if passed is None else passed)
+    gradients = list(given["grads"])
+    build_as_apply_does(optimizer, variables)
+    return gradients, variables
 
 
 def _step_of(kind: Recorded, optimizer: Optimizer, replicas: Sequence[_Arguments]) -> Step:
