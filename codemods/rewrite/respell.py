@@ -147,14 +147,21 @@ class _Speller:
         return found
 
     def _spell(self, variable: Variable) -> None:
-        """Rewrites the uses of a name, and what binds it where that is right for most of them."""
+        """Rewrites the uses of a name, and what binds it where that is right for most of them.
+
+        A name without one new path stays bound if uses stay, or if nothing here reads it. Then each
+        of its imports is rewritten by itself; otherwise they go with the uses.
+        """
         uses = self._uses(variable)
         path = self._new_path(variable, uses)
-        local = variable[1] if path is None else self._rebind(variable, path, uses)
+        local = variable[1]
+        if path is not None:
+            local = self._rebind(variable, path, uses)
         for use in uses:
             self._spell_use(variable, use, path, local)
-        stays = any(use.target is None and not use.is_removed for use in uses)
-        if path is None and (stays or not uses):
+        has_use_that_stays = any(use.target is None and not use.is_removed for use in uses)
+        stays_bound = has_use_that_stays or not uses
+        if path is None and stays_bound:
             self._retarget_each(variable)
 
     def _rebind(self, variable: Variable, path: str, uses: Sequence[_Use]) -> str:
