@@ -136,8 +136,12 @@ def _is_wrapper(program: Program, node: cst.BaseExpression) -> bool:
 def _overridden(names: set[str]) -> str:
     """What `fit` on Keras 3 does with methods of these names."""
     uncalled = [name for name in _STEPS if name in names and name != "apply_gradients"]
-    found = [_NOT_CALLED.format(" and ".join(uncalled))] if uncalled else []
-    return _OVERRIDDEN.format(" and ".join(found + [_SCALED] * ("apply_gradients" in names)))
+    effects: list[str] = []
+    if uncalled:
+        effects.append(_NOT_CALLED.format(" and ".join(uncalled)))
+    if "apply_gradients" in names:
+        effects.append(_SCALED)
+    return _OVERRIDDEN.format(" and ".join(effects))
 
 
 RULE = Rule(
