@@ -189,7 +189,11 @@ class Places:
         return sorted(found, key=order.__getitem__)
 
     def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
-        """Follows the chain that begins with a name to its first symbol or its last module."""
+        """Adds the first legacy symbol of the chain that a name begins, or else its last module.
+
+        A chain that ends at a name of the shim without a legacy twin, such as the final class, is
+        migrated already.
+        """
         space: Optional[NamespaceUse] = None
         is_mixed = False
         chain = list(self._chain(name, meanings))
@@ -199,15 +203,17 @@ class Places:
                 self._symbol(name, node, scope, symbols, paths)
                 return
             modules = _modules_of(paths)
-            if any(modules.values()):
+            legacy_modules = [path for path in modules if modules[path] is not None]
+            if legacy_modules:
                 is_mixed = len(set(map(_name_of, modules.values()))) > 1
-                space = NamespaceUse(node, scope, min(filter(modules.get, modules)), name)
-        last, meanings = chain[-1]
-        names = _names_in_shim(meanings)
-        if names and (space is None or not is_of_shim(space.path)):
+                space = NamespaceUse(node, scope, min(legacy_modules), name)
+        last, last_meanings = chain[-1]
+        names = _names_in_shim(last_meanings)
+        is_module_of_shim = space is not None and is_of_shim(space.path)
+        if names and not is_module_of_shim:
             self.migrated.append((last, min(names)))
         elif space is not None:
-            self._module(space, meanings, is_mixed)
+            self._module(space, last_meanings, is_mixed)
 
     def _chain(
         self, name: cst.Name, meanings: frozenset[str]
