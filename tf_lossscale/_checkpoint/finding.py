@@ -248,8 +248,9 @@ def has_iterations(tensors: Mapping[str, Entry]) -> bool:
 def by_object(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Iterable[Found]:
     """Returns the loss-scale state of each object in an object graph, by the names of its children.
 
-    An object whose children have the names of one layout is that class. State that fits no layout
-    is returned, too, so that `inspect` shows it as unknown.
+    An object whose children have the names of one layout is that class. A `DynamicLossScale` (`V1`)
+    can also be a part of a Keras optimizer, and then has the layout of that. State that fits no
+    layout is returned, too, so that `inspect` shows it as unknown.
     """
     children = list(map(_children_of, graph.nodes))
     keys_of_objects = [_keys_of_children(graph, names) for names in children]
