@@ -250,30 +250,39 @@ class _Guards:
     def _decided(
         self, above: cst.CSTNode, below: cst.CSTNode, deciding: Sequence[cst.CSTNode]
     ) -> Iterator[Branch]:
-        """The guard that a statement or expression is for one of its parts."""
+        """The guard that a statement or expression is for one of its parts.
+
+        It is none if no version decides, or if the newest TensorFlow certainly takes this part.
+        """
         program = self._program
-        names: set[str] = set()
         for part in deciding:
-            depends, found = self._depends(part)
-            names |= found
+            depends, names = self._depends(part)
             if not depends:
                 continue
-            taken = self._is_taken(above, below, part)
-            if taken is not None and taken:
+            is_taken = self._is_taken(above, below, part)
+            if is_taken:
                 return
-            others = [
-                child for child in children(above) if child is not below and child not in deciding
-            ]
-            if isinstance(above, cst.BooleanOperation):  # of `old and legacy or current`
-                up = program.parents[above]
-                others = [above.left, *([up.right] if isinstance(up, type(above)) else [])]
+            others = self._other_parts(above, below, deciding)
             yield Branch(
                 below,
                 others or _following(program, above) or self._beside(above, below),
-                is_never_taken=taken is not None,
-                names=frozenset() if not found else frozenset(names),
+                is_never_taken=is_taken is not None,
+                names=frozenset(names),
             )
             return
+
+    def _other_parts(
+        self, above: cst.CSTNode, below: cst.CSTNode, deciding: Sequence[cst.CSTNode]
+    ) -> list[cst.CSTNode]:
+        """The parts of a statement or expression that can run in the place of another one."""
+        if not isinstance(above, cst.BooleanOperation):
+            parts = [part for part in children(above) if part not in deciding]
+            return [part for part in parts if part is not below]
+        others: list[cst.CSTNode] = [above.left]
+        around = self._program.parents[above]
+        if isinstance(around, cst.BooleanOperation):  # of `old and legacy or current`
+            others.append(around.right)
+        return others
 
     def _beside(self, statement: cst.CSTNode, branch: cst.CSTNode) -> list[cst.CSTNode]:
         """What the newest TensorFlow runs beside `if old:`, if this has no `else`.
