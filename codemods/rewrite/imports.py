@@ -203,13 +203,19 @@ class ImportEdits:
         return True
 
     def _known(self, target: str, use: Place) -> Optional[str]:
-        """The shortest name of `target` at a place, through a name bound to it or to a package."""
+        """The shortest name of `target` at a place, through a name bound to it or to a package.
+
+        The imports of that name are needed from then on. None if no name leads to `target`.
+        """
         found: list[tuple[int, str, Variable]] = []
         for variable, paths in self._names_at(use):
             ways = {attribute_path(path, target) for path in paths}
             way = ways.pop() if len(ways) == 1 else None
-            if way == "" or (way and all(map(_is_package, paths))):
-                name = f"{variable[1]}.{way}" if way else variable[1]
+            if way is None:
+                continue
+            is_target = not way
+            if is_target or all(map(_is_package, paths)):
+                name = variable[1] if is_target else f"{variable[1]}.{way}"
                 found.append((name.count("."), name, variable))
         if not found:
             return None
