@@ -296,12 +296,19 @@ class _Guards:
             if sibling is statement:
                 continue
             if isinstance(sibling, cst.If):
-                taken = self._is_taken(sibling, sibling.body, sibling.test)
-                if self._depends(sibling.test)[0] and taken is not False:
+                if self._may_be_for_newest(sibling):
                     found.append(sibling.body)
-            elif program.order[sibling] < program.order[statement]:
-                found += [sibling] if bound & _assigned(sibling) else []
+                continue
+            is_before = program.order[sibling] < program.order[statement]
+            if is_before and bound & _assigned(sibling):
+                found.append(sibling)
         return found
+
+    def _may_be_for_newest(self, statement: cst.If) -> bool:
+        """Whether an `if` tests the version, and the newest TensorFlow may take it."""
+        depends, _ = self._depends(statement.test)
+        is_taken = self._is_taken(statement, statement.body, statement.test)
+        return depends and is_taken is not False
 
     def _depends(self, node: cst.CSTNode) -> tuple[bool, frozenset[str]]:
         """Whether an expression depends on the version, and by which names of other files."""
