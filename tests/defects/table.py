@@ -287,10 +287,10 @@ CODEMODS = r"""
     # codemods/resolve/test_small_sources.py
     - return bool(paths) and all(_names_class(path) for path in paths)
     + return bool(paths)
-    - is_never_taken=taken is not None,
+    - is_never_taken=is_taken is not None,
     + is_never_taken=False,
-    - or program.is_stored(read) or _is_guarded(program, read):
-    + or program.is_stored(read):
+    - return not _is_guarded(program, attribute)
+    + return True
     - frozenset(reader.stars),
     + frozenset(),
     - return Mention.MEMBER

@@ -100,18 +100,22 @@ def _windows(runs: Runs, metric: str) -> Iterator[Window]:
     pairs = [_Pair(runs, metric, *pair) for pair in itertools.combinations(everyone, 2)]
     for index, distance in enumerate(new):
         end = (index + 1) * _SIZE
-        has_parted = end > runs.part
-        if has_parted and not runs.has_other_scale:
+        if end > runs.part and not runs.has_other_scale:
             return
-        alike = pairs if has_parted else [pair for pair in pairs if end <= pair.part]
-        if not alike and runs.has_other_scale:
-            alike = pairs
+        alike = _pairs_like_the_new_run(runs, pairs, end)
         here = _known(alike, index, index + 1)
         near = _known(alike, max(index - 1, 0), index + 2)
         if distance is not None and here:
             floor = limits.FLOOR.value
             mean = max(sum(here) / len(here), floor)
             yield Window(index * _SIZE, max(distance, floor), max([floor, *near]), mean)
+
+
+def _pairs_like_the_new_run(runs: Runs, pairs: List["_Pair"], end: int) -> List["_Pair"]:
+    """Returns the pairs that are as far apart as the new run may be, up to the step `end`."""
+    has_parted = end > runs.part
+    alike = [pair for pair in pairs if has_parted or end <= pair.part]
+    return alike if alike or not runs.has_other_scale else pairs
 
 
 class _Pair:
