@@ -128,13 +128,15 @@ def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
 def _is_dynamic(program: Program, call: cst.Call, reads: frozenset[str]) -> bool:
     """Whether a call makes an optimizer of the final class without the argument `dynamic`.
 
-    Keras 3's class has no such argument, and always scales dynamically.
+    Keras 3's class has no such argument, and always scales dynamically: its second argument is the
+    initial scale.
     """
     keywords = [argument.keyword.value for argument in call.args if argument.keyword is not None]
     if "dynamic" in keywords:
         return False
-    if program.by_node[call.func].legacy.rule != "LS301":
-        return True  # of the final class already
+    if program.by_node[call.func].legacy.rule != "LS301":  # of the final class already
+        is_unpacked = any(argument.star for argument in call.args)
+        return not is_unpacked and len(call.args) - len(keywords) <= 1
     made = plan(program, call, reads)
     is_final = not made.path and not made.problem
     return is_final and "dynamic" not in dict(made.arguments)

@@ -255,6 +255,26 @@ def test_a_loop_that_stays_on_the_shim_says_why(command_line):
     assert b"stays on" not in command_line.run("migrate", "--keras", "3", "-v").out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "moves"),
+    [
+        *(("", True), (", initial_scale=8", True), (", False", False), (", True, 8.0", False)),
+        *((", dynamic=True", False), (", *more", False), (", **more", False)),
+    ],
+)
+def test_a_loop_moves_only_if_the_class_of_keras_3_takes_the_arguments(
+    arguments, moves, command_line
+):
+    """The class of Keras 3 has no `dynamic`: its second argument is the initial scale."""
+    plain = LOOP.replace("    grads, _ = tf.clip_by_global_norm(grads, 1.0)\n", "")
+    final = plain.replace("import tf_lossscale as tfls\n", "").replace("tfls.", "tf.")
+    final = final.replace("tf.gradients(", "tape.gradient(")
+    command_line.write(train=final.replace(".SGD())", f".SGD(){arguments})").encode())
+    ran = command_line.run("migrate", "--keras", "3", "--unsafe")
+    assert (b"scale_loss(loss)\n" in ran.out.replace(b"get_scaled_loss", b"")) == moves
+    assert (b"+opt = tfls." in ran.out) != moves
+
+
 GUIDES = pathlib.Path(__file__).parents[3] / "examples"
 
 
