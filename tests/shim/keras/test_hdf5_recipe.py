@@ -3,7 +3,6 @@
 tf_keras reads the checkpoint of an old TensorFlow and writes the weights, which Keras 3 loads.
 """
 
-import os
 from typing import Any
 
 import half_trained as runs
@@ -11,26 +10,28 @@ import numpy as np
 import pytest
 import recorded
 import tensorflow as tf
-from test_half_trained import ARCHIVES, recorded_cases, unpacked
+from test_half_trained import Resumed
 
 KINDS = {kind.name: kind for kind in recorded.kinds()}
 HAS_BOTH = "keras3" in KINDS and len(KINDS) > 1
+RUNS = [
+    Resumed("2.0-legacy", runs.Case("sequential", "adadelta", "checkpoint"), "keras3"),
+    Resumed("2.3-legacy", runs.Case("recurrent", "nadam", "manager"), "keras3"),
+    Resumed("2.4-legacy", runs.Case("nested", "adam", "checkpoint"), "keras3"),
+    Resumed("2.8-legacy", runs.Case("sequential", "centered", "checkpoint"), "keras3"),
+]
 
 
 @pytest.mark.skipif(not HAS_BOTH, reason="needs tf_keras and Keras 3")
-@pytest.mark.parametrize("archive", [name for name in ARCHIVES if name.startswith(("2.3", "2.4"))])
-def test_weights_go_through_an_hdf5_file(archive: str, tmp_path: Any):
-    case, expected = next(
-        (case, expected)
-        for case, expected in sorted(recorded_cases(archive).items())
-        if case.startswith("functional") and case.endswith("checkpoint")
-    )
-    old = runs.built(__import__("tf_keras"), "functional")
-    path = os.path.join(unpacked(archive, tmp_path), case)
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.archive)
+def test_weights_go_through_an_hdf5_file(run: Resumed, tmp_path: Any):
+    old = runs.built(__import__("tf_keras"), run.case.model)
+    path = run.unpack(tmp_path)
     latest = tf.train.latest_checkpoint(path) or path
     tf.train.Checkpoint(model=old).restore(latest).expect_partial()
     weights = str(tmp_path / "run.h5")
     old.save_weights(weights)
-    new = runs.built(KINDS["keras3"].keras, "functional")
+    new = runs.built(KINDS["keras3"].keras, run.case.model)
     new.load_weights(weights)
-    np.testing.assert_allclose(runs.outputs(new), expected["at_save"], rtol=1e-5, atol=1e-6)
+    expected = run.expected["outputs"]
+    np.testing.assert_allclose(runs.outputs(new), expected, rtol=1e-5, atol=1e-6)
