@@ -449,7 +449,6 @@ FOLLOWED = {
         expected={"v": -1.0},
         original=(),
     ),
-    # The last one, because what it assigns stays there.
     "a module that is assigned": _one(
         "LS909",
         "so pass it to that code directly",
