@@ -80,12 +80,7 @@ def _filed(source: str, name: str) -> str:
 
 @contextlib.contextmanager
 def _fresh_state() -> Iterator[None]:
-    """Ends with no global policy, no graph rewrite, no Keras session and no log output.
-
-    A namespace that the program has assigned is TensorFlow's again.
-    """
-    namespace = tf.keras.mixed_precision if hasattr(tf.keras, "mixed_precision") else None
-    experimental = getattr(namespace, "experimental", None)
+    """Ends with no global policy, no graph rewrite, no Keras session and no log output."""
     loggers = [logging.getLogger("tensorflow"), logging.getLogger("absl")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -93,11 +88,6 @@ def _fresh_state() -> Iterator[None]:
     try:
         yield
     finally:
-        if getattr(namespace, "experimental", None) is not experimental:
-            if experimental is None:
-                del namespace.experimental
-            else:
-                namespace.experimental = experimental
         tf.compat.v1.train.experimental.disable_mixed_precision_graph_rewrite()
         if not MAJOR_MINOR.startswith("1."):
             final = tf.keras.mixed_precision
