@@ -7,12 +7,14 @@ of the time of LibCST's, and it is used for every file that can matter, with a l
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Optional, TypeVar
 
 from ..facts import Links, Trait
 from ..project.entry_points import objects_named
+from .legacy_symbols import is_of_shim, root_of
 from .vocabulary import SCALING
 
 __all__ = ["LOADERS", "UNKNOWN", "links_of"]
@@ -22,6 +24,9 @@ UNKNOWN = Links(is_known=False)
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _ANY = "*"
+_NONE = "None"
+_OTHER = "<other>"
+"""Stands for what is not a chain of attributes, in the sources of a name."""
 _IMPORTING = ("import_module", "__import__", "import_string", "find_spec", "run_module", "locate")
 """Functions that take the path of a module."""
 _PATCHING = ("patch",)
@@ -51,7 +56,7 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
         reads={module: frozenset(names) for module, names in reader.reads().items()},
         stars=frozenset(reader.stars),
         loads=loads,
-        reads_of_loaded=reader.names_of_attributes() if loads else frozenset(),
+        reads_of_loaded=reader.names_of_attributes if loads else frozenset(),
         traits=frozenset(_traits(nodes)),
     )
 
@@ -128,7 +133,7 @@ class _Reader:
         for above, path in zip(paths, paths[1:]):
             self._read(above, path[len(above) + 1 :])
         for path in paths:
-            self._reads.setdefault(path, set()).update(self.names_of_attributes())
+            self._reads.setdefault(path, set()).update(self.names_of_attributes)
 
     def _import_object(self, module: str, name: str) -> None:
         """Adds what loads a name of a module, such as an entry point."""
@@ -136,15 +141,62 @@ class _Reader:
         if name:
             self._read(module, name)
 
+    @functools.cached_property
     def names_of_attributes(self) -> frozenset[str]:
-        """The attributes that the file reads of anything; `*` if it computes the name of one."""
-        names = {attribute.attr for attribute in self._nodes.of(ast.Attribute)}
+        """The attributes that the file may read of a module that it loads by name.
+
+        They are those of anything but TensorFlow and the shim, since no file of the program is one
+        of these, and the paths in them change when the file is migrated. `*` stands for a name that
+        is computed.
+        """
+        names: set[str] = set()
+        for attribute in self._chains:
+            root, attributes = _chain(attribute)
+            if root not in self._names_of_tensorflow:
+                names.update(attributes)
         for call in self._nodes.of(ast.Call):
-            if _function(call) == "getattr" and len(call.args) > 1:
+            is_getattr = _function(call) == "getattr" and len(call.args) > 1
+            if is_getattr and _chain(call.args[0])[0] not in self._names_of_tensorflow:
                 name = call.args[1]
                 is_constant = isinstance(name, ast.Constant) and isinstance(name.value, str)
                 names.add(name.value if is_constant else _ANY)  # type: ignore[attr-defined]
         return frozenset(names)
+
+    @functools.cached_property
+    def _chains(self) -> list[ast.Attribute]:
+        """The ends of chains of attributes; a chain reads all that its beginnings read."""
+        attributes = self._nodes.of(ast.Attribute)
+        inner = {id(attribute.value) for attribute in attributes}
+        return [attribute for attribute in attributes if id(attribute) not in inner]
+
+    @functools.cached_property
+    def _names_of_tensorflow(self) -> frozenset[str]:
+        """The names that the file binds to TensorFlow, the shim, or what is in these, only.
+
+        Neither `None`, as where an import fails, nor a parameter of the same name counts.
+        """
+        sources = {
+            name: set() if all(map(_is_of_tensorflow, paths)) else {_OTHER}
+            for name, paths in self._bound.items()
+        }
+        for name, first_names in self._first_names_assigned().items():
+            known = first_names - {name, _NONE}
+            sources[name] = sources.get(name, set() if known else {_OTHER}) | known
+        return _settled(sources)
+
+    def _first_names_assigned(self) -> dict[str, set[str]]:
+        """The first names of the chains that each name is assigned."""
+        values = {
+            id(target): assign.value
+            for assign in self._nodes.of(ast.Assign)
+            for target in assign.targets
+        }
+        found: dict[str, set[str]] = {}
+        for name in self._nodes.of(ast.Name):
+            if isinstance(name.ctx, ast.Store):
+                value = values.get(id(name))
+                found.setdefault(name.id, set()).add(_first_name(value))
+        return found
 
     def _read(self, module: str, name: str) -> None:
         self._reads.setdefault(module, set()).add(name)
@@ -153,9 +205,8 @@ class _Reader:
         """The names that are read from each path that may be a module."""
         attributes = self._nodes.of(ast.Attribute)
         inner = {id(attribute.value) for attribute in attributes}
-        for attribute in attributes:
-            if id(attribute) not in inner:  # a chain reads all that its beginnings read
-                self._read_chain(attribute)
+        for attribute in self._chains:
+            self._read_chain(attribute)
         for name in self._nodes.of(ast.Name):
             if name.id in self._bound and id(name) not in inner:
                 for path in self._bound[name.id]:
@@ -183,6 +234,34 @@ class _Reader:
         bound.update(function.name for function in self._nodes.of(ast.FunctionDef))
         bound.update(defined.name for defined in self._nodes.of(ast.ClassDef))
         return read - bound
+
+
+def _first_name(value: Optional[ast.expr]) -> str:
+    """The first name of a chain that is assigned, or the word `None`, or else `_OTHER`."""
+    if isinstance(value, ast.Constant) and value.value is None:
+        return _NONE
+    return (_chain(value)[0] if value is not None else "") or _OTHER
+
+
+def _settled(sources: Mapping[str, Set[str]]) -> frozenset[str]:
+    """The names of which all sources are among these names, beginning with those without any."""
+    left = {name: len(needed) for name, needed in sources.items()}
+    readers: dict[str, list[str]] = {}
+    for name, needed in sources.items():
+        for source in needed:
+            readers.setdefault(source, []).append(name)
+    found = [name for name, number in left.items() if not number]
+    for name in found:
+        for reader in readers.get(name, ()):
+            left[reader] -= 1
+            if not left[reader]:
+                found.append(reader)
+    return frozenset(found)
+
+
+def _is_of_tensorflow(path: str) -> bool:
+    """Whether a path leads to TensorFlow, to a Keras, or to the shim."""
+    return root_of(path) is not None or is_of_shim(path)
 
 
 def below(module: str, name: str) -> str:

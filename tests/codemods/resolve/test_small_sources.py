@@ -201,6 +201,28 @@ def test_links(source, imports, reads, stars):
     assert (links.stars, links.is_known) == (stars, True)
 
 
+@pytest.mark.parametrize(
+    ("source", "reads"),
+    [
+        ("other.wrap.x", {"wrap", "x"}),
+        ("import tensorflow as tf\ntf.keras.x", set()),
+        ("import tf_lossscale as tfls\ntfls.keras.x", set()),
+        ("from tensorflow import keras as k\nmp = k.x\nmp.y\ngetattr(mp, name)", set()),
+        ("try:\n    import keras\nexcept ImportError:\n    keras = None\nkeras.x", set()),
+        ("import keras\nkeras = load(name)\nkeras.x", {"x"}),
+        ("import pkg as p\nmp = p.x\nmp.y", {"x", "y"}),
+        ("other = other.x\nother.y", {"x", "y"}),
+        ("other = None\nother.y", {"y"}),
+        ("getattr(other, 'x')", {"x"}),
+        ("getattr(other, name)", {"*"}),
+    ],
+)
+def test_reads_of_files_that_are_loaded_by_computed_names(source, reads):
+    """Not what is read of TensorFlow or the shim, whatever the path is called."""
+    links = links_of([ast.parse(f"{source}\n__import__(computed)")])
+    assert links.reads_of_loaded == reads
+
+
 def test_links_of_a_file_that_cannot_be_parsed_are_not_known():
     assert not links_of([None]).is_known
 

@@ -117,6 +117,57 @@ def test_a_registry_of_files_is_part_of_the_program(command_line, options):
     assert not split
 
 
+SPELLINGS = {
+    "an import": "from tensorflow.keras.mixed_precision import experimental as mp\n{load}\n"
+    "mp.set_policy('float32')\n\n\n"
+    "def is_scaled(o):\n    return issubclass(type(o), mp.LossScaleOptimizer)\n",
+    "an assignment": "keras = tf.keras\nmp = keras.mixed_precision.experimental\n{load}\n"
+    "scale = tf.train.experimental.DynamicLossScale()\nmp.set_policy('float32')\n",
+    "an import that may fail": "try:\n    from tensorflow.contrib import mixed_precision as amp\n"
+    "except ImportError:\n    amp = None\n{load}\n\n\n"
+    "def manager():\n    return amp.FixedLossScaleManager(8)\n",
+    "a string": f"{{load}}\nmp = {MP}\ngetattr(mp, 'set_policy')('float32')\n{OTHER_GROUPS['v1']}",
+}
+"""How a file that loads another one reaches legacy symbols."""
+LOADED = """\
+import tensorflow as tf
+from tensorflow.keras{space} import {name}
+
+policy = {path}.Policy('mixed_float16')
+
+
+class Mine({path}.LossScaleOptimizer):
+    steps = 0
+
+
+def rewrite(o):
+    return tf.train.experimental.enable_mixed_precision_graph_rewrite(o)
+"""
+MODULES = [
+    {"space": "", "name": "mixed_precision", "path": "mixed_precision.experimental"},
+    {"space": ".mixed_precision", "name": "experimental", "path": "experimental"},
+]
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_what_a_loader_reads_of_tensorflow_is_not_read_of_the_loaded_file(command_line, options):
+    """Or the new paths of the loader would decide about the loaded file in a second run."""
+    cases = {}
+    names = [("a", "b", "'b'"), ("b", "a", "str('a')")]
+    for text, module, files in itertools.product(SPELLINGS.values(), MODULES, names):
+        loader, loaded, name = files
+        load = f"other = importlib.import_module({name})"
+        cases[f"{text} {module['name']} {loader}"] = {
+            f"{loader}.py": f"{TF}import importlib\n{text.format(load=load)}",
+            f"{loaded}.py": LOADED.format(**module),
+        }
+    after = migrate_all(command_line, cases, *options)
+    files = [text for case in cases for text in after[case].values() if "class Mine" in text]
+    assert len(files) == len(cases)
+    is_for_shim = options == TARGETS[0]
+    assert all(("from tf_lossscale.keras" in text) is is_for_shim for text in files)
+
+
 def own_import_beside_a_star(name, imported, lines):
     """The scale goes into the constructor, so that nothing needs the import any more."""
     return {
