@@ -157,9 +157,7 @@ class _Reader:
         for call in self._nodes.of(ast.Call):
             is_getattr = _function(call) == "getattr" and len(call.args) > 1
             if is_getattr and _chain(call.args[0])[0] not in self._names_of_tensorflow:
-                name = call.args[1]
-                is_constant = isinstance(name, ast.Constant) and isinstance(name.value, str)
-                names.add(name.value if is_constant else _ANY)  # type: ignore[attr-defined]
+                names.add(_literal(call.args[1]) or _ANY)
         return frozenset(names)
 
     @functools.cached_property
@@ -285,16 +283,21 @@ def _function(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def _text(call: ast.Call) -> str:
+def _first_text(call: ast.Call) -> str:
     """The first argument of a call, if it is a string."""
-    first = call.args[0] if call.args else None
-    is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
-    return first.value if is_text else ""  # type: ignore[union-attr]
+    return _literal(call.args[0]) if call.args else ""
+
+
+def _literal(value: ast.expr) -> str:
+    """The text of a string literal; "" for any other expression."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return value.value
+    return ""
 
 
 def _named_modules(call: ast.Call) -> Iterator[str]:
     """The modules that a call such as `import_module("pkg.amp")` names."""
-    function, text = _function(call), _text(call)
+    function, text = _function(call), _first_text(call)
     if function in _IMPORTING or function in _PATCHING:
         parts = text.partition(":")[0].split(".")
         if text and all(part.isidentifier() or not part for part in parts):
@@ -334,8 +337,8 @@ def _loads_files(call: ast.Call) -> bool:
     """Whether a call loads modules or files that it does not name."""
     function = _function(call)
     if function in _IMPORTING:
-        return bool(call.args) and not _text(call)
-    return function in _LOADING and not (function == "exec" and _text(call))
+        return bool(call.args) and not _first_text(call)
+    return function in _LOADING and not (function == "exec" and _first_text(call))
 
 
 def _traits(nodes: _Nodes) -> Iterator[Trait]:
