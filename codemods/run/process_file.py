@@ -41,7 +41,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 def load() -> None:
     """Imports what reads and edits files, before workers start that share it."""
-    from ..engine import data_file, transform  # noqa: F401
+    from ..engine import data_file, transform  # noqa: F401 - so that forks need not import them
     from ..rules.codes import rules
 
     rules()

@@ -19,7 +19,8 @@ def results_without_places(
 ) -> Optional[Spool[FileResult]]:
     """The results for files that nothing happens to; None if one of them can have a place.
 
-    Then all of them are read anew: a place can depend on what the other files bind.
+    If one can, the caller processes all of them from the start, because a place can depend on what
+    other files bind. The search ends at the first such file.
 
     Args:
       candidates: the files with legacy words.

@@ -17,7 +17,6 @@ _BUCKETS = 480
 _PERCENTILE, _SPIKE = 0.99, 0.5
 """A linear axis ends at this percentile if the rest would add so much of its length, or more."""
 _PAGE = os.path.join(os.path.dirname(__file__), "page.html")
-_ROW = 50  # the height of a row of marks
 _Points = List[Tuple[int, float]]
 
 
