@@ -53,10 +53,8 @@ OURS = [
 
 def installed_tensorflow() -> str:
     """The version of the installed TensorFlow, of either wheel, without importing it."""
-    installed = {
-        found.metadata["Name"]: found.version for found in importlib.metadata.distributions()
-    }
-    return installed.get("tensorflow") or installed["tensorflow-cpu"]
+    found = {wheel.metadata["Name"]: wheel.version for wheel in importlib.metadata.distributions()}
+    return found.get("tensorflow") or found["tensorflow_cpu"]
 
 
 def main() -> None:
