@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Optional, TypeVar
 
@@ -37,8 +38,8 @@ _LOADING = (
     "walk_packages",
 )  # fmt: skip
 """Functions that run files which their arguments hardly name."""
-LOADERS = (*_IMPORTING, *_LOADING)
-"""One of these words is in each file that loads others by name."""
+LOADERS = re.compile(rf"\b(?:{'|'.join((*_IMPORTING, *_LOADING))})\b".encode())
+"""One of these words is in each file that loads others by name; `execute` is none of them."""
 _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
 

@@ -21,7 +21,6 @@ from ..engine.prefilter import traits_hinted
 from ..facts import NO_FACTS, SINGLE_FILE, Decision, FileFacts, Links, Made, Trait
 from ..files.discover import Candidate
 from ..model import FileResult
-from ..resolve.links import LOADERS
 from .limits import Limits
 from .outcomes import finished
 from .pool import Workers
@@ -130,7 +129,7 @@ class FileSet:
         flags = self._flags(workers)
         stems = sorted({stem_of(file) for file, known in facts.items() if known.groups})
         if stems:
-            self._read_links(workers, (*stems, *LOADERS))
+            self._read_links(workers, tuple(stems))
         known = Connections(
             programs=[],
             reads=names_read(self._links, self._modules),
@@ -177,7 +176,10 @@ class FileSet:
                 search.add(jobs[number].real, made)
 
     def _read_links(self, workers: Workers, stems: tuple[str, ...] | None) -> None:
-        """Reads the links of the other files; with `stems`, of those that have one of the words."""
+        """Reads the links of the other files; with `stems`, of those that may depend on these.
+
+        They have one of the words, or load other files by name.
+        """
         left = [file for file in self._files if file not in self._links]
         jobs = [
             Job(JobKind.LINKS, "", "", files=tuple(left[start : start + _BATCH]), stems=stems)

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Desk", "importing_lines", "load"]
 
-_MOST_GARBAGE = 48 * 1024 * 1024
+_MOST_KEPT = 48 * 1024 * 1024
+"""Bytes of the trees that a worker keeps from reading a file to its edit, at most.
+
+Others are parsed again. Each collection visits all of these trees, which takes 0.1 s.
+"""
+_MOST_GARBAGE = 96 * 1024 * 1024
 """Bytes that unused trees take before they are collected, at most."""
 _MOST_WORDS = 20_000
 """Words beside `import` in a file that cannot be parsed; one with more may import every file."""
@@ -118,6 +123,8 @@ class Desk:
             if work is None:
                 self._make_room(source, job.path)
                 work = self._work(source, job)
+            else:
+                self._garbage += work.size
             return work.result(job.decision)._replace(before=source)
         except Exception as error:
             failure = self._error(job.path, error)
@@ -147,8 +154,14 @@ class Desk:
             return {}
 
     def _links(self, files: Iterable[str], stems: Union[tuple[str, ...], None]) -> dict[str, Links]:
-        """What files bind and import; only of those that contain one of `stems`, if given."""
+        """What files bind and import.
+
+        With `stems`, only of those that contain one of these words, or load files by name.
+        """
         from ..engine.transform import links_in
+        from ..resolve.links import LOADERS
+
+        words = tuple(os.fsencode(stem) for stem in stems or ())
 
         found: dict[str, Links] = {}
         for file in files:
@@ -156,29 +169,47 @@ class Desk:
                 source = atomic_write.read(file, self._limits.size)
             except OSError:
                 continue  # the search has reported it
-            if stems is not None and not any(os.fsencode(stem) in source for stem in stems):
+            is_asked = stems is None or any(word in source for word in words)
+            if not is_asked and LOADERS.search(source) is None:
                 continue
-            self._make_room(source, file)
+            size = self._make_room(source, file)
             links = links_in(source, file)
+            # The tree has no cycles, so it is gone; collecting often takes longer than the links.
+            self._garbage += len(source) - size
             found[file] = links if links.is_known else _links_of_unparsed(source)
         return found
 
-    def _make_room(self, source: bytes, path: str) -> None:
-        """Drops trees of other files that would take too much memory beside those of a file."""
+    def _make_room(self, source: bytes, path: str) -> int:
+        """Drops trees of other files that would take too much memory beside those of a file.
+
+        Returns:
+          The estimate of its own, in bytes, which counts as garbage until the work is kept.
+        """
         size = memory_of_file(source, path)
-        kept = sum(work.size for work in self._kept.values())
-        while self._kept and kept + size > MOST_MEMORY:
-            _, work = self._kept.popitem(last=False)
-            kept -= work.size
-            self._garbage += work.size
+        kept = self._drop(MOST_MEMORY - size)
         if kept + size + self._garbage > MOST_MEMORY:
             gc.collect()
             self._garbage = 0
-        self._garbage += size  # until the work is kept
+        self._garbage += size
+        return size
+
+    def _drop(self, most: int) -> int:
+        """Drops the trees that were kept first until the others take at most `most` bytes.
+
+        Returns:
+          The bytes that they take.
+        """
+        kept = sum(work.size for work in self._kept.values())
+        while self._kept and kept > most:
+            _, work = self._kept.popitem(last=False)
+            kept -= work.size
+            self._garbage += work.size
+        return kept
 
     def _keep(self, real: str, work: Union[FileWork, DataWork]) -> None:
         self._kept[real] = work
         self._garbage -= work.size
+        self._drop(_MOST_KEPT)
 
     def _error(self, path: str, error: Exception) -> FileError:
         """The error of a file that could not be processed."""
