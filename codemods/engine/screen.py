@@ -15,7 +15,8 @@ from typing import Optional
 from ..files.excludes import NOTEBOOK
 from ..model import Options
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
-from ..resolve.vocabulary import LOOK_ALIKES, LOSS_SCALE, MODULE, NAMES, SCALING, TPU, nodes_of
+from ..resolve.python_nodes import PythonNodes
+from ..resolve.vocabulary import LOOK_ALIKES, LOSS_SCALE, MODULE, NAMES, SCALING, TPU
 from .notes import NO_NAME, NOTHING
 from .prefilter import is_in_code, may_concern
 from .python_tree import python_tree
@@ -56,7 +57,7 @@ def note_without_place(source: bytes, path: str, options: Options) -> Optional[s
 
 def may_have_place(tree: ast.Module, options: Options) -> bool:
     """Whether a source can have a place that a rule migrates or reports."""
-    nodes = nodes_of(tree)
+    nodes = PythonNodes([tree]).all()
     imports = _Imports(nodes)
     return (
         imports.may_be_legacy(options)

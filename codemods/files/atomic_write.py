@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -108,6 +107,8 @@ def replacing(directory: Directory, name: str, mode: int = 0o600) -> Iterator[Bi
       BusyError: if another process is replacing the file.
       OSError: if the file cannot be created or renamed.
     """
+    import hashlib  # takes as long as the search of fifty files, and most runs write nothing
+
     hashed = hashlib.sha1(os.fsencode(name), usedforsecurity=False).hexdigest()[:16]
     temporary = f".tf-lossscale-{hashed}.tmp"
     descriptor = None

@@ -11,11 +11,12 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, Optional, TypeVar
+from typing import Optional
 
 from ..facts import Links, Trait
 from ..project.entry_points import objects_named
 from .legacy_symbols import is_of_shim, root_of
+from .python_nodes import PythonNodes
 from .vocabulary import SCALING
 
 __all__ = ["LOADERS", "UNKNOWN", "links_of"]
@@ -23,7 +24,6 @@ __all__ = ["LOADERS", "UNKNOWN", "links_of"]
 UNKNOWN = Links(is_known=False)
 """The links of a file that Python cannot parse."""
 
-_Node = TypeVar("_Node", bound=ast.AST)
 _ANY = "*"
 _NONE = "None"
 _OTHER = "<other>"
@@ -49,7 +49,7 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
     known = list(trees)
     if any(tree is None for tree in known):
         return UNKNOWN
-    nodes = _Nodes(tree for tree in known if tree is not None)
+    nodes = PythonNodes(tree for tree in known if tree is not None)
     reader = _Reader(nodes)
     loads = any(map(_loads_files, nodes.of(ast.Call)))
     return Links(
@@ -62,34 +62,10 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
     )
 
 
-class _Nodes:
-    """The nodes of trees by their class, collected once.
-
-    Nearly all the time of a run over many files can go into this: `ast.walk` takes twice as long,
-    and each further loop over all nodes as long as the parser.
-    """
-
-    def __init__(self, trees: Iterable[ast.AST]) -> None:
-        self._found: dict[type[ast.AST], list[Any]] = {}
-        left = list(trees)
-        while left:
-            node = left.pop()
-            self._found.setdefault(node.__class__, []).append(node)
-            for value in node.__dict__.values():
-                if isinstance(value, list):
-                    left += [item for item in value if isinstance(item, ast.AST)]
-                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
-                    left.append(value)
-
-    def of(self, kind: type[_Node]) -> list[_Node]:
-        """The nodes of a class, in no particular order."""
-        return self._found.get(kind, [])
-
-
 class _Reader:
     """Collects what the nodes of one file import and read."""
 
-    def __init__(self, nodes: _Nodes) -> None:
+    def __init__(self, nodes: PythonNodes) -> None:
         self.imports: set[str] = set()
         self.stars: set[str] = set()
         self._nodes = nodes
@@ -342,7 +318,7 @@ def _loads_files(call: ast.Call) -> bool:
     return function in _LOADING and not (function == "exec" and _first_text(call))
 
 
-def _traits(nodes: _Nodes) -> Iterator[Trait]:
+def _traits(nodes: PythonNodes) -> Iterator[Trait]:
     """What a file has, as far as attributes show."""
     attributes = nodes.of(ast.Attribute)
     names = {name.id for name in nodes.of(ast.Name)}
@@ -382,7 +358,7 @@ def _compares_type(node: ast.Compare) -> bool:
     )
 
 
-def _applies_by_model(nodes: _Nodes, attributes: list[ast.Attribute]) -> bool:
+def _applies_by_model(nodes: PythonNodes, attributes: list[ast.Attribute]) -> bool:
     """Whether a step applies gradients with the optimizer that a Keras model has compiled.
 
     Not if the file assigns an optimizer to that attribute, which is then one of its own, or if it
@@ -403,7 +379,7 @@ def _applies_by_model(nodes: _Nodes, attributes: list[ast.Attribute]) -> bool:
     return any(_chain(node.value) == (name, []) for node in steps for name in named)
 
 
-def _names_of_model_optimizer(nodes: _Nodes) -> set[str]:
+def _names_of_model_optimizer(nodes: PythonNodes) -> set[str]:
     """The names that `optimizer = self.optimizer` before a step binds."""
     targets = [
         target

@@ -1,0 +1,73 @@
+"""The nodes of trees of Python's own parser.
+
+Nearly all the time of a run over many files can go into this: `ast.walk` takes six times as long.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+__all__ = ["PythonNodes"]
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+_WITHOUT_NODES = frozenset(
+    [
+        "arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kind", "level", "module",
+        "op", "ops", "rest", "simple", "tag", "type_comment",
+    ]
+)  # fmt: skip
+"""The fields that hold no node in any class, but for operators and the contexts of names."""
+
+
+class _Fields(dict[type, tuple[str, ...]]):
+    """The fields that can hold nodes, for each class of node; none for other values."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        fields = () if kind is ast.Constant else getattr(kind, "_fields", ())
+        self[kind] = tuple(name for name in fields if name not in _WITHOUT_NODES)
+        return self[kind]
+
+
+_fields = _Fields()
+
+
+class PythonNodes:
+    """The nodes of trees by their class, but for operators and the contexts of names.
+
+    Args:
+      trees: the trees.
+    """
+
+    def __init__(self, trees: Iterable[ast.AST]) -> None:
+        self._found: dict[type, list[Any]] = {}
+        found, fields = self._found, _fields  # faster than two look-ups for each node
+        left: list[Any] = list(trees)
+        while left:
+            node = left.pop()
+            kind = node.__class__
+            if kind in found:
+                found[kind].append(node)
+            else:
+                found[kind] = [node]
+            for name in fields[kind]:
+                value = getattr(node, name, None)
+                if value.__class__ is list:
+                    left += value
+                elif value is not None:
+                    left.append(value)
+
+    def of(self, kind: type[_Node]) -> list[_Node]:
+        """The nodes of a class, in no particular order."""
+        return self._found.get(kind, [])
+
+    def all(self) -> list[ast.AST]:
+        """All nodes, in no particular order."""
+        return [
+            node
+            for kind, nodes in self._found.items()
+            if issubclass(kind, ast.AST)
+            for node in nodes
+        ]
