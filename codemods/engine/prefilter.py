@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import BinaryIO, Union
 
 from ..facts import Trait
+from ..resolve.python_nodes import PythonNodes
 from ..resolve.vocabulary import (
     CROSS_SHARD,
     DISTINCTIVE,
@@ -25,6 +26,7 @@ from ..resolve.vocabulary import (
 
 __all__ = [
     "is_in_code",
+    "is_in_nodes",
     "may_concern",
     "may_concern_in",
     "may_name_path",
@@ -84,9 +86,14 @@ def is_in_code(source: bytes, tree: Union[ast.Module, Exception]) -> bool:
       source: a source for which `may_concern` holds.
       tree: what Python's own parser makes of it; what it cannot parse counts as code.
     """
-    if not isinstance(tree, ast.Module) or _SUPPRESSION in source:
+    return not isinstance(tree, ast.Module) or is_in_nodes(source, PythonNodes([tree]).all())
+
+
+def is_in_nodes(source: bytes, nodes: Sequence[ast.AST]) -> bool:
+    """Like `is_in_code`, for the nodes of a tree."""
+    if _SUPPRESSION in source:
         return True
-    code = "\n".join(code_words(tree)).encode("utf-8", "surrogatepass")
+    code = "\n".join(set(code_words(nodes))).encode("utf-8", "surrogatepass")
     return _LOSS_SCALE in code or may_concern(code)
 
 

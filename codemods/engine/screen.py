@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
 from ..files.excludes import NOTEBOOK
@@ -18,7 +18,7 @@ from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_o
 from ..resolve.python_nodes import PythonNodes
 from ..resolve.vocabulary import LOOK_ALIKES, LOSS_SCALE, MODULE, NAMES, SCALING, TPU
 from .notes import NO_NAME, NOTHING
-from .prefilter import is_in_code, may_concern
+from .prefilter import is_in_nodes, may_concern
 from .python_tree import python_tree
 from .tree_size import PYTHON, check_sizes
 
@@ -50,14 +50,14 @@ def note_without_place(source: bytes, path: str, options: Options) -> Optional[s
     tree = python_tree(source)
     if not isinstance(tree, ast.Module):
         return None
-    if not is_in_code(source, tree):
-        return NO_NAME
-    return None if may_have_place(tree, options) else NOTHING
-
-
-def may_have_place(tree: ast.Module, options: Options) -> bool:
-    """Whether a source can have a place that a rule migrates or reports."""
     nodes = PythonNodes([tree]).all()
+    if not is_in_nodes(source, nodes):
+        return NO_NAME
+    return None if may_have_place(nodes, options) else NOTHING
+
+
+def may_have_place(nodes: Sequence[ast.AST], options: Options) -> bool:
+    """Whether a source with these nodes can have a place that a rule migrates or reports."""
     imports = _Imports(nodes)
     return (
         imports.may_be_legacy(options)

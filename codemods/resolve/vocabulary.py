@@ -7,11 +7,9 @@ code.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tf_lossscale._paths import SYMBOLS
-
-from .python_nodes import PythonNodes
 
 __all__ = [
     "CLASS",
@@ -93,13 +91,12 @@ PARTS = frozenset(
 """Words of which one is in the name of each symbol of `NAMES`, but for whole words."""
 
 
-def code_words(tree: ast.Module) -> Iterator[str]:
+def code_words(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """What can refer to a symbol in a source: the names that it reads or imports, and its strings.
 
     Comments and docstrings do not, nor what the file defines itself, but for the methods of an
     optimizer.
     """
-    nodes = PythonNodes([tree]).all()
     defined = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     imported = {name for node in nodes if isinstance(node, ast.alias) for name in _bound(node)}
     defined = set() if "*" in imported else defined - imported
@@ -148,7 +145,7 @@ def _texts(value: object) -> Iterator[str]:
         yield value.decode("latin-1")
 
 
-def _docstrings(nodes: list[ast.AST]) -> Iterator[ast.Constant]:
+def _docstrings(nodes: Sequence[ast.AST]) -> Iterator[ast.Constant]:
     for node in nodes:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0] if node.body else None
