@@ -49,15 +49,21 @@ class Directory:
     On systems without directory handles (Windows), every operation checks that the path still
     contains no links.
 
+    Args:
+      path: the path.
+      above: the directory that contains it, if that is open: then only the last name is looked up.
+
     Raises:
       SwappedError: if the path contains a symbolic link.
       OSError: if the directory cannot be opened.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, above: Optional[Directory] = None) -> None:
         self.path = path
         self._handle: Optional[int] = None
-        if _HAS_HANDLES:
+        if above is not None and above._handle is not None:
+            self._handle = _step(path, os.path.basename(path), above._handle)
+        elif _HAS_HANDLES:
             self._handle = _open(path)
         else:
             self._check()
@@ -179,14 +185,20 @@ def _open(path: str) -> int:
             continue
         outer = handle
         try:
-            handle = os.open(name, _STEP, dir_fd=outer)
-        except OSError as error:
-            if error.errno in _NO_DIRECTORY:
-                raise _swapped(path) from None
-            raise
+            handle = _step(path, name, outer)
         finally:
             os.close(outer)
     return handle
+
+
+def _step(path: str, name: str, outer: int) -> int:
+    """Opens a name of `path` in the directory above it."""
+    try:
+        return os.open(name, _STEP, dir_fd=outer)
+    except OSError as error:
+        if error.errno in _NO_DIRECTORY:
+            raise _swapped(path) from None
+        raise
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

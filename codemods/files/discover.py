@@ -32,6 +32,8 @@ __all__ = [
     "words",
 ]
 
+_MOST_OPEN = 16
+"""Directories that stay open while those in them are walked; a tree can be very deep."""
 _EXCLUDED = "matches --exclude"
 _IGNORED = "is ignored by git"
 _OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"
@@ -127,13 +129,20 @@ def project_files_above(path: str, excludes: Excludes, describes: Describes) -> 
 
 
 class _Level:
-    """A directory that is being walked, and its remaining entries; OSError if it cannot be read."""
+    """A directory that is being walked, and its remaining entries; OSError if it cannot be read.
 
-    def __init__(self, path: str, real: str) -> None:
+    Args:
+      path: the path as given, or below the given directory.
+      real: the absolute path without symbolic links.
+      above: the directory that contains it, if that is being walked, too.
+    """
+
+    def __init__(self, path: str, real: str, above: Optional[_Level]) -> None:
         self.path = "" if path == os.curdir else os.path.join(path, "")
         self.real = os.path.join(real, "")
         self._real = real
-        self._directory: Optional[Directory] = Directory(real)
+        opened = above._directory if above is not None else None
+        self._directory: Optional[Directory] = Directory(real, opened)
         try:
             self.status = self._directory.status()
             entries = self._directory.entries()
@@ -247,10 +256,12 @@ class _Walk:
     def _entered(self, path: str, real: str, stack: list[_Level]) -> Iterator[Note]:
         """Adds a directory to the walk if it is new; yields what went wrong."""
         try:
-            level = _Level(path, real)
+            level = _Level(path, real, stack[-1] if stack else None)
             if not self._is_new(level.status):
                 level.close()
             else:
+                if len(stack) >= _MOST_OPEN:
+                    stack[-_MOST_OPEN].close()
                 stack.append(level)
                 if level.is_work_tree:
                     self._ignored.add(real)
@@ -265,10 +276,9 @@ class _Walk:
         """Yields files up to the next directory, and returns that; None at the end of the walk."""
         while stack:
             below = yield from self._entries(stack[-1])
-            stack[-1].close()
             if below is not None:
                 return below
-            stack.pop()
+            stack.pop().close()
         return None
 
     def _entries(self, level: _Level) -> Generator[_Found, None, Optional[tuple[str, str]]]:
