@@ -136,3 +136,33 @@ def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, 
         "a", NoteKind.ERROR, "cannot be read: permission denied; change its mode, or --exclude it"
     )
     assert candidate.path == "c.py"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs the list of open files")
+def test_a_deep_tree_is_read_on_both_sides_of_each_folder_with_few_open_files(tree):
+    folders = ["m/" * depth for depth in range(60)]
+    tree(*(f"{folder}{name}" for folder in folders for name in ("a.py", "z.py")))
+    before = len(os.listdir("/proc/self/fd"))
+    read, most = [], 0
+    for entry in discover(["."], Excludes()):
+        assert isinstance(entry, Candidate)
+        assert entry.read() == b""
+        read.append(entry.path)
+        most = max(most, len(os.listdir("/proc/self/fd")))
+    assert len(read) == 120
+    assert most - before < 20
+
+
+def test_a_folder_that_becomes_a_link_during_the_walk_is_not_entered(tree, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.py").write_text("")
+    top = tree("a.py", "b/c.py")
+    walk = discover(["."], Excludes())
+    first = next(walk)
+    os.rename(top / "b", top.parent / f"{top.name}-moved")
+    os.symlink(outside, top / "b")
+    (note,) = walk
+    assert first.path == "a.py"
+    assert isinstance(note, Note)
+    assert note.kind is NoteKind.ERROR
+    assert "symbolic link" in note.why
