@@ -19,6 +19,7 @@ __all__ = [
     "SINGLE_FILE",
     "UNDECIDED",
     "UNREAD",
+    "USES_OF_KERAS_2",
     "Constant",
     "Decision",
     "Export",
@@ -59,6 +60,19 @@ _OF_PLACES = frozenset(
     [Trait.EXPERIMENTAL_CLASS, Trait.FINAL_CLASS, Trait.SYMBOL, Trait.MAKER, Trait.POLICY]
 )
 """The traits of a file that has a place."""
+USES_OF_KERAS_2 = frozenset(
+    [
+        Trait.MAKER,
+        Trait.FINAL_CLASS,
+        Trait.EXPERIMENTAL_CLASS,
+        Trait.LOOP,
+        Trait.KERAS_2_METHODS,
+    ]
+)
+"""What other files must not have if `--unsafe` is to use Keras 3's own class.
+
+They would make optimizers, test for the class, or use the methods of Keras 2.
+"""
 
 
 class When(enum.Enum):

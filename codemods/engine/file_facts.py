@@ -7,7 +7,7 @@ from typing import Callable
 
 import libcst as cst
 
-from ..facts import SINGLE_FILE, Export, FileFacts, Need, Trait
+from ..facts import SINGLE_FILE, USES_OF_KERAS_2, Export, FileFacts, Need, Trait
 from ..model import Group, Options
 from ..resolve.classes import (
     makes_optimizers,
@@ -38,10 +38,6 @@ _SUPPRESSED = "a comment suppresses the finding, so this place stays"
 _NOT_SELECTED = "--select or --ignore leaves this place as it is"
 _NOT_MAKING = (Mention.IMPORT, Mention.TEST, Mention.ANNOTATION, Mention.ALIAS)
 _MIXED = "mixed_float16"
-_ASKED_WITH_UNSAFE = frozenset(
-    [Trait.MAKER, Trait.FINAL_CLASS, Trait.EXPERIMENTAL_CLASS, Trait.LOOP]
-)
-"""What other files must not have if `--unsafe` is to use Keras 3's own class."""
 _SAME_SYMBOLS = (Group.V1, Group.CROSS_SHARD)
 """The groups of which the final API has the very same symbols as the legacy one."""
 
@@ -251,7 +247,7 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
     if any(reads_of(program, "loss_scale")):
         asks |= {Trait.MAKER, Trait.EXPERIMENTAL_POLICY}
     if options.unsafe:
-        asks |= _ASKED_WITH_UNSAFE
+        asks |= USES_OF_KERAS_2
     if options.for_keras_3 and any(found.legacy.is_keras_optimizer for found in program.references):
         asks.add(Trait.RESTORE)
     if names_final_class(program):

@@ -14,7 +14,7 @@ from typing import Optional
 
 import libcst as cst
 
-from ...facts import Trait
+from ...facts import USES_OF_KERAS_2
 from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
@@ -49,8 +49,6 @@ _STATE = ("loss_scale", "dynamic", "dynamic_counter", "initial_scale", "minimize
 
 _CONDITIONS = (cst.BooleanOperation, cst.If, cst.IfExp, cst.Match, cst.Try, cst.TryStar)
 
-_ELSEWHERE = (Trait.MAKER, Trait.FINAL_CLASS, Trait.EXPERIMENTAL_CLASS, Trait.LOOP)
-"""What another file must not have: it would test for the class, or use the methods, of Keras 2."""
 
 _Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
@@ -65,6 +63,10 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
         yield Proposal(attribute, "LS402", symbol, Safety.UNSAFE, _MESSAGE, edits=edits)
 
 
+def _is_used_elsewhere(decision: Decision) -> bool:
+    return not decision.others.isdisjoint(USES_OF_KERAS_2)
+
+
 def _is_asked_for(options: Options) -> bool:
     return options.keras == 3 and options.unsafe and not options.to_shim
 
@@ -75,8 +77,7 @@ def _why_not(program: Program, decision: Decision) -> Iterator[Proposal]:
     loops = [call for call in calls if is_loss_scale_optimizer(program, call.value)]
     if not loops or decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return
-    is_elsewhere = not decision.others.isdisjoint(_ELSEWHERE)
-    why = _OTHER_FILES if is_elsewhere else _NOT_PLAIN
+    why = _OTHER_FILES if _is_used_elsewhere(decision) else _NOT_PLAIN
     if any(name == CLASS for _, name in program.migrated):
         why += _RENAME
     yield Proposal.note(loops[0], "LS402", f"LossScaleOptimizer.{_SCALE}", why)
@@ -88,7 +89,9 @@ def plain_loops(
     """The edits at each call of the two methods; None where Keras 3's class must not be used."""
     if not _is_asked_for(options):
         return None
-    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or not decision.others.isdisjoint(_ELSEWHERE):
+    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or not decision.others.isdisjoint(
+        USES_OF_KERAS_2
+    ):
         return None
     return program.cached(_plain_loops, decision.reads)
 

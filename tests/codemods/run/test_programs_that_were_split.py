@@ -11,6 +11,7 @@ from several_files import migrate, migrate_all
 TARGETS = [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]]
 MP = "tf.keras.mixed_precision.experimental"
 CLASS = f"{MP}.LossScaleOptimizer"
+FINAL = "tf.keras.mixed_precision.LossScaleOptimizer"
 SHIM = "tfls.keras.mixed_precision.experimental.LossScaleOptimizer"
 TF = "import tensorflow as tf\n"
 OTHER_GROUPS = {
@@ -233,3 +234,24 @@ def test_a_ladder_of_modules_in_an_attribute_runs_on_keras_3(command_line, test,
     new = "self.module = tfls.keras.mixed_precision\n"
     reported = [line for line in result.findings if line.endswith("manual")]
     assert new in result.sources["main.py"] or reported
+
+
+LOOP_OF_AN_IMPORTED_OPTIMIZER = """\
+import tensorflow as tf
+from optim import opt
+
+v = tf.Variable(1.0)
+with tf.GradientTape() as tape:
+    loss = opt.get_scaled_loss(v * v)
+grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))
+opt.apply_gradients(zip(grads, [v]))
+"""
+
+
+@pytest.mark.parametrize("maker", [f"{CLASS}(inner, 'dynamic')", f"{FINAL}(inner)"])
+def test_an_optimizer_has_the_methods_that_another_file_calls(command_line, maker):
+    """With `--unsafe`, it once had Keras 3's class, which has none of them, without a finding."""
+    files = {"optim.py": f"{TF}\nopt = {maker}\n", "main.py": LOOP_OF_AN_IMPORTED_OPTIMIZER}
+    after = migrate(command_line, files, "--keras", "3", "--unsafe").sources
+    assert "opt = tfls.keras.mixed_precision.LossScaleOptimizer(inner)" in after["optim.py"]
+    assert after["main.py"] == LOOP_OF_AN_IMPORTED_OPTIMIZER
