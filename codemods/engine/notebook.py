@@ -24,6 +24,8 @@ _WORDS = "|".join(sorted({*NAMES, *SCALING} - {"Policy", "global_policy"}))
 _LEGACY = re.compile(
     rf"(?<!\w)(?:{_WORDS})\b|contrib\.{MODULE}|{MODULE}\.experimental|(?<=\.)loss_scale(?=\(\))"
 )
+_OF_SHIM = re.compile(r"(?<!\w)(?:tfls|tf_lossscale)(?:\.\w+)*(?: import [\w, ]+)?")
+"""A name of the shim, or an import from it: a line that was migrated by hand."""
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""
 _BLOCK = 64 * 1024
@@ -125,7 +127,7 @@ class Notebook:
         if options.selects(_NOT_PYTHON):
             for index, cell in enumerate(self._cells):
                 for number, line in cell.masked.lines.items():
-                    name = _LEGACY.search(line)
+                    name = _LEGACY.search(_OF_SHIM.sub(_blank, line))
                     if name is not None:
                         start, end, shown = name.start() + 1, name.end() + 1, line[:LONGEST_LINE]
                         place = Place(index, number, start, number, end, shown)
@@ -222,3 +224,8 @@ def _encoded(body: str, cell: _Cell, new: str) -> str:
     between = body[items[0].end : items[1].start] if len(items) > 1 else "," + (first or " ")
     last = body[items[-1].end : items.end - 1]
     return "[" + first + between.join(f'"{line}"' for line in raw) + last + "]"
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Spaces in the place of a text, so that what follows keeps its columns."""
+    return " " * len(match[0])

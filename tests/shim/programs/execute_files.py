@@ -1,8 +1,12 @@
-"""Executes a program of several files, as a program for `fork_server.py`: what it replaces goes."""
+"""Executes programs of several files, as a program for `fork_server.py`: what they replace goes.
+
+The argument is a file with a JSON list of pairs: the sources by their paths, and an empty folder.
+"""
 
 import json
 import sys
 
 from programs.execution import execute_files
 
-print(json.dumps(execute_files(json.loads(sys.argv[1]), sys.argv[2])))
+with open(sys.argv[1]) as listed:
+    print(json.dumps([execute_files(files, folder) for files, folder in json.load(listed)]))

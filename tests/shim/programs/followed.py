@@ -5,10 +5,14 @@ message says, and runs the result. `test_followed.py` runs the originals where T
 symbols, so the expected results are TensorFlow's own.
 """
 
+import json
+import os
 import re
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-__all__ = ["FOLLOWED", "Followed", "done"]
+import processes
+
+__all__ = ["FOLLOWED", "Followed", "done", "executed"]
 
 ALL = ("shim", "2", "3")
 TF = "import json\nimport tensorflow as tf\n"
@@ -31,6 +35,31 @@ def train(opt):
 """
 """The scale is halved once, and the step with an infinite gradient is skipped."""
 SGD = "tf.keras.optimizers.SGD(0.25)"
+DATA = os.path.join(os.path.dirname(__file__), "..", "..", "data", "fixtures", "half_trained")
+RESUMED = f"""
+import json
+import os
+import tarfile
+import tempfile
+
+import half_trained
+import numpy as np
+import tensorflow as tf
+
+run = tempfile.mkdtemp()
+with tarfile.open({os.path.join(os.path.abspath(DATA), "2.4-legacy.tar.gz")!r}) as archive:
+    archive.extractall(run)
+with open(os.path.join(run, "expected.json")) as file:
+    expected = json.load(file)["cases"]
+
+
+def report(name, net):
+    difference = np.subtract(half_trained.outputs(net), expected[name]["outputs"])
+    print(json.dumps({{"restored": bool(np.abs(difference).max() < 1e-5)}}))
+
+
+"""
+"""The beginning of a program that goes on with a run of TensorFlow 2.4."""
 TRAIN = "\nprint(json.dumps(train(opt)))\n"
 HALVED = {"v": 0.25, "scale": 16384.0}
 
@@ -48,6 +77,7 @@ class Followed(NamedTuple):
       targets: the targets for which there is the finding.
       original: the TensorFlow versions that run the original; empty if none does as it stands.
       left: codes of findings that stay, because they cannot see what was done elsewhere.
+      patches: whether the program replaces a part of TensorFlow, for all that its process runs.
     """
 
     code: str
@@ -58,6 +88,7 @@ class Followed(NamedTuple):
     targets: Tuple[str, ...] = ALL
     original: Tuple[str, ...] = ("2.4",)
     left: Tuple[str, ...] = ()
+    patches: bool = False
 
 
 NAMES = {
@@ -85,6 +116,29 @@ def done(text: str, before: str, after: str) -> str:
         return re.sub(r"\{(\w+)\}", lambda name: words.get(name[1], name[0]), after)
 
     return re.sub(pattern, edited, text)
+
+
+def executed(programs: Mapping[str, Dict[str, str]], folder: str) -> Dict[str, Any]:
+    """What programs print, by their cases: all from one process, but for those that patch."""
+    apart = [case for case in programs if FOLLOWED[case].patches]
+    together = [case for case in programs if case not in apart]
+    found: Dict[str, Any] = {}
+    for cases in [together, *([case] for case in apart)]:
+        found.update(zip(cases, _executed([programs[case] for case in cases], folder)))
+    return found
+
+
+def _executed(programs: List[Dict[str, str]], folder: str) -> List[Any]:
+    """What programs print in one process, each in a new folder of its own."""
+    start = len(os.listdir(folder))
+    folders = [os.path.join(folder, str(start + index)) for index in range(len(programs))]
+    for made in folders:
+        os.mkdir(made)
+    listed = os.path.join(folder, f"{start}.json")
+    with open(listed, "w", encoding="utf-8") as file:
+        json.dump(list(zip(programs, folders)), file)
+    results: List[Any] = processes.run_program("programs/execute_files.py", listed)
+    return results
 
 
 def _one(code: str, message: str, source: str, before: str, after: str, **more: Any) -> Followed:
@@ -176,6 +230,7 @@ FOLLOWED = {
         "class Logged({old}):\n    get_scaled_loss = logged\n\n\nopt = Logged(",
         expected={"seen": 3},
         left=("LS405",),
+        patches=True,
     ),
     "a member of the loss scale": _one(
         "LS302",
@@ -458,5 +513,356 @@ FOLLOWED = {
         "read(Old)",
         expected={"scale": 8},
         left=("LS909",),
+        patches=True,
+    ),
+    "a method of a compiled optimizer": _one(
+        "LS406",
+        "set the policy with tfls.keras.mixed_precision.set_global_policy",
+        f"{TF}getattr(tf.keras, 'mixed_' + 'precision').set_global_policy('mixed_float16')\n\n\n"
+        "class Scaled(tf.keras.Model):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.factor = tf.Variable(1.0)\n\n    def train_step(self, data):\n"
+        "        with tf.GradientTape() as tape:\n            loss = self.factor * self.factor\n"
+        "            scaled = self.optimizer.get_scaled_loss(loss)\n"
+        "        grads = tape.gradient(scaled, [self.factor])\n"
+        "        grads = self.optimizer.get_unscaled_gradients(grads)\n"
+        "        self.optimizer.apply_gradients(zip(grads, [self.factor]))\n"
+        "        return {'loss': loss}\n\n\n"
+        f"model = Scaled()\nmodel.compile({SGD}, run_eagerly=True)\n"
+        "model.fit(tf.zeros((1, 1)), tf.zeros((1, 1)), verbose=0)\n"
+        "print(json.dumps({'factor': float(model.factor)}))\n",
+        "getattr(tf.keras, 'mixed_' + 'precision')",
+        f"{IMPORT}tfls.keras.mixed_precision",
+        expected={"factor": 0.5},
+        targets=("shim", "3"),
+    ),
+    "a final policy with the default loss scale": _one(
+        "LS602",
+        "leave the argument out, because compile scales dynamically",
+        f"{TF}p = {MP}.Policy('mixed_float16', loss_scale='dynamic')\n"
+        "print(json.dumps({'policy': p.name}))\n",
+        ", loss_scale='dynamic'",
+        "",
+        expected={"policy": "mixed_float16"},
+        targets=("shim",),
+        original=(),
+    ),
+    "the loss scale of a final policy for the old class": _one(
+        "LS605",
+        'write "dynamic" for the loss scale',
+        f"{TF}{LOOP}\nopt = {OLD}({SGD}, {MP}.global_policy().loss_scale)" + TRAIN,
+        "tf.keras.mixed_precision.global_policy().loss_scale",
+        '"dynamic"',
+        original=(),
+    ),
+    "the loss scale of a final policy under a name": _one(
+        "LS605",
+        'write "dynamic" for the loss scale',
+        f"{TF}{LOOP}\nscale = {MP}.Policy('mixed_float16').loss_scale\n"
+        f"opt = {OLD}({SGD}, loss_scale=scale)" + TRAIN,
+        "tf.keras.mixed_precision.Policy('mixed_float16').loss_scale",
+        '"dynamic"',
+        original=(),
+    ),
+    "the loss scale of a final policy that is printed": _one(
+        "LS605",
+        "read the loss_scale of the optimizer where it is made",
+        f"{TF}{MP}.set_global_policy('mixed_float16')\nopt = {MP}.LossScaleOptimizer({SGD})\n"
+        f"scale = {MP}.global_policy().loss_scale\nprint(json.dumps({{'scale': float(scale)}}))\n",
+        "scale = tf.keras.mixed_precision.global_policy().loss_scale",
+        "scale = opt.loss_scale",
+        expected={"scale": 32768.0},
+        original=(),
+    ),
+    "a tensor by its name": _one(
+        "LS905",
+        "fetch the tensor (manager.get_loss_scale())",
+        "import json\nimport tensorflow.compat.v1 as tf\nfrom tensorflow.contrib import "
+        "mixed_precision\n\ngraph = tf.Graph().as_default()\ngraph.__enter__()\n"
+        "manager = mixed_precision.ExponentialUpdateLossScaleManager(8.0, 9)\n"
+        "with tf.Session() as session:\n"
+        "    session.run(tf.global_variables_initializer())\n"
+        "    print(json.dumps({'scale': float(session.run('loss_scale:0'))}))\n"
+        "graph.__exit__(None, None, None)\n",
+        "'loss_scale:0'",
+        "manager.get_loss_scale()",
+        expected={"scale": 8.0},
+        original=("1.15",),
+    ),
+    "a name of a private module": _one(
+        "LS909",
+        "is private, and no current TensorFlow has it: remove this use",
+        f"{TF}from tensorflow.python.keras.mixed_precision import policy\n{LOOP}\n"
+        f"print(policy.policy_defaults_to_floatx())\nopt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        "print(policy.policy_defaults_to_floatx())\n",
+        "",
+        original=(),
+    ),
+    "an import that only tests": _one(
+        "LS909",
+        "remove it, or move it to the branch for older",
+        f"{TF}\ntry:\n    import {EXPERIMENTAL}\nexcept ImportError:\n    pass\n{LOOP}\n"
+        f"opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        f"    import {EXPERIMENTAL}\n",
+        "    pass\n",
+    ),
+    "a name that is deleted": _one(
+        "LS909",
+        "remove the `del`, then migrate again",
+        f"{TF}{LOOP}\nmp = {MP}.experimental\nopt = mp.LossScaleOptimizer({SGD}, 'dynamic')\n"
+        "del mp\n" + TRAIN,
+        "del mp\n",
+        "",
+    ),
+    "a name that the module never had": _one(
+        "LS909",
+        "nothing replaces it: remove this use",
+        f"{TF}from tensorflow.contrib.mixed_precision import LossScaleOptimizers\n{LOOP}\n"
+        f"opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        "from tensorflow.contrib.mixed_precision import LossScaleOptimizers\n",
+        "",
+        original=(),
+    ),
+    "a magic line": Followed(
+        "LS910",
+        "migrate this line by hand",
+        {
+            "train.ipynb": '{"cells": [{"cell_type": "code", "metadata": {}, "outputs": [], '
+            '"execution_count": null, "source": ["import tensorflow as tf\\n", '
+            f'"%time opt = {OLD}({SGD}, 8)\\n", "scale = float(opt.loss_scale())"]}}], '
+            '"metadata": {}, "nbformat": 4, "nbformat_minor": 5}\n',
+            "main.py": "import json\nimport os\n\n"
+            "path = os.path.join(os.path.dirname(__file__), 'train.ipynb')\n"
+            "with open(path) as file:\n    (cell,) = json.load(file)['cells']\n"
+            "names = {}\nexec(''.join(cell['source']).replace('%time ', ''), names)\n"
+            "print(json.dumps({'scale': names['scale']}))\n",
+        },
+        (
+            (
+                "train.ipynb",
+                f"%time opt = {OLD}",
+                "import tf_lossscale as tfls\\n%time opt = "
+                "tfls.keras.mixed_precision.experimental.LossScaleOptimizer",
+            ),
+        ),
+        {"scale": 8.0},
+        original=("2.3",),
+    ),
+    "a comment that silences nothing": _one(
+        "LS900",
+        "remove it or fix its codes",
+        f"{TF}{LOOP}\nopt = {OLD}({SGD}, 'dynamic')\nopt = opt  # lossscale: ignore[LS907]" + TRAIN,
+        "  # lossscale: ignore[LS907]",
+        "",
+    ),
+    "apply_gradients of a subclass": _one(
+        "LS405",
+        "gives apply_gradients gradients that are still scaled: override scale_loss, and apply of "
+        "the inner optimizer, which gets unscaled gradients",
+        f"{TF}seen = []\n\n\ndef note(grads):\n"
+        "    seen.extend(float(tf.reduce_sum(g)) for g in grads)\n\n\n"
+        f"class Noting({OLD}):\n    def apply_gradients(self, grads_and_vars, **options):\n"
+        "        pairs = list(grads_and_vars)\n        note(g for g, _ in pairs)\n"
+        "        return super().apply_gradients(pairs, **options)\n\n\n"
+        f"opt = Noting({SGD}, 'dynamic')\nlayer = tf.keras.layers.Dense(\n"
+        "    1, use_bias=False, kernel_initializer='ones'\n)\n"
+        "model = tf.keras.Sequential([layer])\nmodel.compile(opt, 'mse', run_eagerly=True)\n"
+        "model.fit(tf.ones((1, 1)), tf.zeros((1, 1)), verbose=0)\n"
+        "print(json.dumps({'seen': seen}))\n",
+        "class Noting({old}):\n    def apply_gradients(self, grads_and_vars, **options):\n"
+        "        pairs = list(grads_and_vars)\n        note(g for g, _ in pairs)\n"
+        "        return super().apply_gradients(pairs, **options)\n\n\n"
+        f"opt = Noting({SGD}, 'dynamic')\n",
+        "class Noting(tf.keras.optimizers.SGD):\n"
+        "    def apply(self, grads, trainable_variables=None):\n        note(grads)\n"
+        "        return super().apply(grads, trainable_variables)\n\n\n"
+        "opt = {old}(Noting(0.25), 'dynamic')\n",
+        expected={"seen": [2.0]},
+        targets=("shim", "3"),
+    ),
+    "a branch that can go": _one(
+        "LS908",
+        "this one can go once the older TensorFlow versions are no longer supported",
+        f"{TF}{LOOP}\nif hasattr({MP}, 'experimental'):\n    opt = {OLD}({SGD}, 'dynamic')\n"
+        f"else:\n    opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        f"if hasattr({MP}, 'experimental'):\n    opt = {{old}}({SGD}, 'dynamic')\nelse:\n    opt",
+        "opt",
+    ),
+    "a flag of another file that is made of text": Followed(
+        "LS913",
+        "write a comparison of version.parse(tf.__version__) where this is made, with `from "
+        "packaging import version`",
+        {
+            "flags.py": "import tensorflow as tf\n\nIS_OLD = tf.__version__ < '2.4'\n",
+            "main.py": f"{TF}import flags\n{LOOP}\nif flags.IS_OLD:\n    opt = {OLD}({SGD}, "
+            f"'dynamic')\nelse:\n    opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        },
+        (
+            (
+                "flags.py",
+                "IS_OLD = tf.__version__ < '2.4'",
+                "from packaging import version\n\n"
+                "IS_OLD = version.parse(tf.__version__) < version.parse('2.4')",
+            ),
+        ),
+        HALVED,
+    ),
+    "a checkpoint": _one(
+        "LS409",
+        "write tfls.checkpoints.restore(path, checkpoint)",
+        f"{RESUMED}path = os.path.join(run, 'nested-adam-checkpoint')\n"
+        "net = half_trained.built(tf.keras, 'nested')\n"
+        f"opt = {MP}.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
+        "checkpoint = tf.train.Checkpoint(model=net, optimizer=opt)\n"
+        "checkpoint.restore(path)\nreport('nested-adam-checkpoint', net)\n",
+        "checkpoint.restore(path)\n",
+        f"{IMPORT}tfls.checkpoints.restore(path, checkpoint)\n",
+        expected={"restored": True},
+        targets=("3",),
+    ),
+    "the newest checkpoint of a manager": _one(
+        "LS409",
+        "write tfls.checkpoints.restore(manager.latest_checkpoint, manager.checkpoint)",
+        f"{RESUMED}net = half_trained.built(tf.keras, 'embedded')\n"
+        f"opt = {MP}.LossScaleOptimizer(tf.keras.optimizers.Ftrl())\n"
+        "made = tf.train.Checkpoint(model=net, optimizer=opt)\n"
+        "path = os.path.join(run, 'embedded-ftrl-manager')\n"
+        "manager = tf.train.CheckpointManager(made, path, 2)\n"
+        "manager.restore_or_initialize()\nreport('embedded-ftrl-manager', net)\n",
+        "manager.restore_or_initialize()\n",
+        f"{IMPORT}tfls.checkpoints.restore(manager.latest_checkpoint, manager.checkpoint)\n",
+        expected={"restored": True},
+        targets=("3",),
+    ),
+    "weights": _one(
+        "LS409",
+        "write tfls.checkpoints.restore(path, net)",
+        f"{RESUMED}path = os.path.join(run, 'nested-adadelta-weights')\n"
+        "net = half_trained.built(tf.keras, 'nested')\n"
+        f"opt = {MP}.LossScaleOptimizer(tf.keras.optimizers.Adadelta())\n"
+        "net.compile(opt, 'mse')\nnet.load_weights(path)\nreport('nested-adadelta-weights', net)\n",
+        "net.load_weights(path)\n",
+        f"{IMPORT}tfls.checkpoints.restore(path, net)\n",
+        expected={"restored": True},
+        targets=("3",),
+    ),
+    "a model": _one(
+        "LS409",
+        "build the model, and write tfls.checkpoints.restore(path, model, optimizer)",
+        f"{RESUMED}path = os.path.join(run, 'sequential-adagrad-model.h5')\n"
+        f"opt = {MP}.LossScaleOptimizer(tf.keras.optimizers.Adagrad())\n"
+        "model = tf.keras.models.load_model(path, compile=False)\n"
+        "report('sequential-adagrad-model.h5', model)\n",
+        "model = tf.keras.models.load_model(path, compile=False)\n",
+        f"{IMPORT}model = half_trained.built(tf.keras, 'sequential')\n"
+        "tfls.checkpoints.restore(path, model, opt)\n",
+        expected={"restored": True},
+        targets=("3",),
+    ),
+    "a Saver": _one(
+        "LS409",
+        "assign tf.train.load_checkpoint(path).get_tensor(name)",
+        f"import os\nimport tempfile\n{TF}path = os.path.join(tempfile.mkdtemp(), 'model')\n"
+        "tf.raw_ops.SaveV2(\n    prefix=path, tensor_names=['dense/kernel'], "
+        "shape_and_slices=[''], tensors=[tf.fill((1, 1), 2.0)]\n)\n"
+        "layer = tf.keras.layers.Dense(1, use_bias=False)\nlayer.build((None, 1))\n"
+        f"opt = {MP}.LossScaleOptimizer({SGD})\n"
+        "tf.compat.v1.train.Saver({'dense/kernel': layer.kernel}).restore(None, path)\n"
+        "print(json.dumps({'kernel': float(layer(tf.ones((1, 1)))[0, 0])}))\n",
+        "tf.compat.v1.train.Saver({'dense/kernel': layer.kernel}).restore(None, path)\n",
+        "layer.kernel.assign(tf.train.load_checkpoint(path).get_tensor('dense/kernel'))\n",
+        expected={"kernel": 2.0},
+        targets=("3",),
+    ),
+    "a backup": _one(
+        "LS409",
+        "save a tf.train.Checkpoint of it there, and write tfls.checkpoints.restore(path, "
+        "checkpoint)",
+        f"{RESUMED}path = os.path.join(run, 'nested-adam-checkpoint')\n"
+        "net = half_trained.built(tf.keras, 'nested')\n"
+        f"opt = {MP}.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
+        "callback = tf.keras.callbacks.experimental.BackupAndRestore(run)\n"
+        "report('nested-adam-checkpoint', net)\n",
+        "callback = tf.keras.callbacks.experimental.BackupAndRestore(run)\n",
+        f"{IMPORT}checkpoint = tf.train.Checkpoint(model=net, optimizer=opt)\n"
+        "tfls.checkpoints.restore(path, checkpoint)\n",
+        expected={"restored": True},
+        targets=("3",),
+        original=(),
+    ),
+    "a checkpoint that another file restores": Followed(
+        "LS409",
+        "write tfls.checkpoints.restore(path, checkpoint) there",
+        {
+            "optim.py": "import half_trained\nimport tensorflow as tf\n\n"
+            "net = half_trained.built(tf.keras, 'nested')\n"
+            f"opt = {MP}.LossScaleOptimizer(tf.keras.optimizers.Adam())\n",
+            "main.py": f"{RESUMED}from optim import net, opt\n\n"
+            "path = os.path.join(run, 'nested-adam-checkpoint')\n"
+            "checkpoint = tf.train.Checkpoint(model=net, optimizer=opt)\n"
+            "checkpoint.restore(path)\nreport('nested-adam-checkpoint', net)\n",
+        },
+        (
+            (
+                "main.py",
+                "checkpoint.restore(path)\n",
+                f"{IMPORT}tfls.checkpoints.restore(path, checkpoint)\n",
+            ),
+        ),
+        {"restored": True},
+        targets=("3",),
+    ),
+    "a loop that clips": _one(
+        "LS402",
+        "with nothing between unscaling and applying (clip with global_clipnorm= of the inner "
+        "optimizer), and no state of it is read; after that, write "
+        "tf.keras.mixed_precision.LossScaleOptimizer for the shim's class, and migrate again",
+        f"{TF}{IMPORT}v = tf.Variable(1.0)\n"
+        "opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.25))\n"
+        "with tf.GradientTape() as tape:\n    loss = opt.get_scaled_loss(v * v)\n"
+        "grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))\n"
+        "grads, _ = tf.clip_by_global_norm(grads, 1.0)\nopt.apply_gradients(zip(grads, [v]))\n"
+        "print(json.dumps({'v': float(v)}))\n",
+        "tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.25))\n"
+        "with tf.GradientTape() as tape:\n    loss = opt.get_scaled_loss(v * v)\n"
+        "grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))\n"
+        "grads, _ = tf.clip_by_global_norm(grads, 1.0)\n",
+        "tf.keras.mixed_precision.LossScaleOptimizer(\n"
+        "    tf.keras.optimizers.SGD(0.25, global_clipnorm=1.0)\n)\n"
+        "with tf.GradientTape() as tape:\n    loss = opt.get_scaled_loss(v * v)\n"
+        "grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))\n",
+        expected={"v": 0.75},
+        targets=("unsafe",),
+        original=(),
+    ),
+    "a class under a name of its own that another file compares": Followed(
+        "LS301",
+        "compares types of objects",
+        {
+            "compat.py": f"from {EXPERIMENTAL} import LossScaleOptimizer as Wrap\n",
+            "main.py": f"{TF}from compat import Wrap\n\n"
+            f"opt = Wrap({SGD}, 8)\n"
+            "print(json.dumps({'scaled': type(opt) is Wrap}))\n",
+        },
+        (("main.py", "type(opt) is Wrap", "isinstance(opt, Wrap)"),),
+        {"scaled": True},
+    ),
+    "a loop of several files": Followed(
+        "LS402",
+        "it can move if one file makes and uses the optimizer",
+        {
+            "checks.py": "import tensorflow as tf\n\n\ndef scales(opt):\n"
+            f"    return isinstance(opt, {MP}.LossScaleOptimizer)\n",
+            "main.py": f"{TF}from checks import scales\n\nv = tf.Variable(1.0)\n"
+            f"opt = {MP}.LossScaleOptimizer({SGD})\nassert scales(opt)\n"
+            "with tf.GradientTape() as tape:\n    loss = opt.get_scaled_loss(v * v)\n"
+            "grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))\n"
+            "opt.apply_gradients(zip(grads, [v]))\nprint(json.dumps({'v': float(v)}))\n",
+        },
+        (
+            ("checks.py", f"isinstance(opt, {FINAL})", "opt is not None"),
+            ("main.py", f"opt = {FINAL}", f"opt = {MP}.LossScaleOptimizer"),
+        ),
+        {"v": 0.5},
+        targets=("unsafe",),
     ),
 }
