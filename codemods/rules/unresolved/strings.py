@@ -20,7 +20,7 @@ from typing import Callable, NamedTuple, Optional
 import libcst as cst
 
 from ...facts import SINGLE_FILE
-from ...resolve.legacy_symbols import legacy_of, namespace_of
+from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of
 from ...resolve.tree import last_name, string_of, walk
 from ...resolve.values import reads_of_value
 from ...resolve.vocabulary import MODULE, PATH_WORDS, TPU
@@ -36,6 +36,13 @@ _IsLegacy = Callable[[str, bool], bool]
 _PATH = (
     "this string names {}, and strings are never rewritten: write {} in its place, or import the "
     "name with a statement"
+)
+_CALLED = (
+    "this names {}, and strings are never rewritten: write {} in place of this expression, or "
+    "import the name with a statement"
+)
+_PATCHED = (
+    "this names {}, and strings are never rewritten: write {} for the object that has this name"
 )
 _IN_DATA = "this names {}, and only Python is rewritten: write {}, which needs tf-lossscale"
 
@@ -82,10 +89,20 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         )
         if found is not None:
             code = "LS902" if completed else "LS912"
-            message = _PATH.format(found.written, found.twin)
+            message = _message(program, string, found) if completed else ""
+            message = message or _PATH.format(found.written, found.twin)
             if _is_item_stored(program, string) or _is_set(program, string):
                 message = WRITTEN
             yield Proposal.report(string, code, found.symbol, message)
+
+
+def _message(program: Program, string: cst.SimpleString, found: _Path) -> str:
+    """What to write for a call that names a part of a legacy path."""
+    call = program.parents.get(program.parents[string])
+    assert isinstance(call, cst.Call)
+    if last_name(call.func) == "object":
+        return _PATCHED.format(found.written, found.twin.rpartition(".")[0])
+    return _CALLED.format(found.written, found.twin)
 
 
 def _is_item_stored(program: Program, string: cst.SimpleString) -> bool:
@@ -251,7 +268,7 @@ def _is_legacy(options: Options, decision: Decision, path: str, is_whole: bool) 
     if legacy is not None:
         return is_renamed(legacy, options, decision) or legacy.never_existed
     module = namespace_of(path)
-    if module is None or module.is_final:
+    if module is None or module.is_final or is_of_shim(path):
         return False
     return is_whole or MODULE in module.name
 

@@ -174,6 +174,26 @@ FOLLOWED = {
         f"mp = getattr({MP}, 'experimental')",
         "from tensorflow.keras.mixed_precision import experimental as mp",
     ),
+    "a module by its name, if there is one": _one(
+        "LS902",
+        f"write {TFLS}.experimental in place of this expression",
+        f"{TF}{LOOP}\nmp = getattr({MP}, 'experimental', None)\nif mp is None:\n"
+        f"    opt = {MP}.LossScaleOptimizer({SGD})\nelse:\n"
+        f"    opt = mp.LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        f"mp = getattr({MP}, 'experimental', None)",
+        f"import tf_lossscale\nmp = {TFLS}.experimental",
+    ),
+    "an attribute that a test replaces": _one(
+        "LS902",
+        f"write {TFLS} for the object that has this name",
+        f"{TF}from unittest import mock\n\n\nclass Fake:\n    Policy = 8\n\n\n"
+        f"with mock.patch.object({MP}, 'experimental', Fake):\n"
+        f"    print(json.dumps({{'scale': {MP}.experimental.Policy}}))\n",
+        f"with mock.patch.object({MP}, ",
+        f"import tf_lossscale\n\nwith mock.patch.object({TFLS}, ",
+        expected={"scale": 8},
+        patches=True,
+    ),
     "a name of a silenced module": Followed(
         "LS903",
         "if it is TensorFlow's, import it from TensorFlow here, then migrate again",
