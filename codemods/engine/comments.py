@@ -179,7 +179,7 @@ def mark_edits(
 
 
 def _marking(comments: list[str]) -> Edit:
-    def edit(old: cst.CSTNode) -> object:
+    def edit(old: cst.CSTNode) -> cst.CSTNode:
         lines = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in comments]
         return old.with_changes(leading_lines=[*old.leading_lines, *lines])  # type: ignore[attr-defined]
 

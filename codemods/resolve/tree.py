@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
 
 import libcst as cst
 
 __all__ = [
     "REMOVED",
     "Edit",
+    "Edited",
     "Parents",
     "ancestors",
     "body_of",
@@ -31,11 +32,14 @@ __all__ = [
 Parents = dict[cst.CSTNode, cst.CSTNode]
 """Each node's parent; the root has none."""
 
-REMOVED = object()
+Edited = Union[cst.CSTNode, Sequence[cst.CSTNode]]
+"""What replaces a node: a node, or in a sequence several; none takes it out of the sequence."""
+
+REMOVED: Sequence[cst.CSTNode] = ()
 """What an edit returns to take a node out of the sequence that holds it."""
 
-Edit = Callable[[cst.CSTNode], object]
-"""Takes a node whose children are rebuilt; returns a node, a list of nodes, or `REMOVED`."""
+Edit = Callable[[cst.CSTNode], Edited]
+"""Takes a node whose children are rebuilt, and returns what replaces it."""
 
 _NO_SYNTAX = {
     "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "header", "footer", "newline",
@@ -185,9 +189,9 @@ class _Rebuilding:
         self._edits = edits
         self._dirty = dirty
 
-    def node(self, node: cst.CSTNode) -> object:
+    def node(self, node: cst.CSTNode) -> Edited:
         """A node after the edits in it, and then its own."""
-        changes: dict[str, object] = {}
+        changes: dict[str, Edited] = {}
         for name in _fields[type(node)]:
             value = getattr(node, name)
             if isinstance(value, cst.CSTNode):
@@ -195,32 +199,30 @@ class _Rebuilding:
                     changes[name] = self.node(value)
             elif value.__class__ in (tuple, list) and not self._dirty.isdisjoint(value):
                 changes[name] = _flat(map(self._item, value))
-        result: object = node.with_changes(**changes) if changes else node
+        result: Edited = node.with_changes(**changes) if changes else node
         for edit in self._edits.get(node, ()):
             result = _edited(result, edit)
         return result
 
-    def _item(self, node: cst.CSTNode) -> object:
+    def _item(self, node: cst.CSTNode) -> Edited:
         return self.node(node) if node in self._dirty else node
 
 
-def _edited(result: object, edit: Edit) -> object:
+def _edited(result: Edited, edit: Edit) -> Edited:
     """What an edit makes of what earlier ones have made."""
-    if result is REMOVED:
+    if isinstance(result, cst.CSTNode):
+        return edit(result)
+    if not result:
         return result
-    if isinstance(result, list):  # an earlier edit added statements next to it
-        return [*_flat([edit(result[0])]), *result[1:]]
-    assert isinstance(result, cst.CSTNode)
-    return edit(result)
+    first, *others = result  # an earlier edit added statements next to it
+    return [*_flat([edit(first)]), *others]
 
 
-def _flat(items: Iterable[object]) -> list[object]:
-    flat: list[object] = []
+def _flat(items: Iterable[Edited]) -> list[cst.CSTNode]:
+    flat: list[cst.CSTNode] = []
     for item in items:
-        if item is REMOVED:
-            continue
-        if isinstance(item, list):
-            flat.extend(item)
-        else:
+        if isinstance(item, cst.CSTNode):
             flat.append(item)
+        else:
+            flat.extend(item)
     return flat

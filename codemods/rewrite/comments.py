@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..resolve.program import Program
 from ..resolve.scopes import Binding
-from ..resolve.tree import Edit
+from ..resolve.tree import Edit, Edited
 
 __all__ = [
     "closed_up",
@@ -64,12 +64,12 @@ def keeping_comments(old: cst.CSTNode, new: cst.BaseExpression) -> Optional[cst.
     return new.with_changes(dot=new.dot.with_changes(whitespace_before=space))
 
 
-def emptied(line: cst.CSTNode) -> object:
+def emptied(line: cst.CSTNode) -> Edited:
     """`line` without its statements; `closed_up` then takes it out of its block."""
     return line.with_changes(body=[])
 
 
-def closed_up(block: cst.CSTNode) -> object:
+def closed_up(block: cst.CSTNode) -> Edited:
     """`block` without its empty lines, whose comments move to the line below."""
     assert isinstance(block, (cst.Module, cst.IndentedBlock))
     body: list[cst.CSTNode] = []

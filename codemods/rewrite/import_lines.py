@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from ..resolve.tree import Edit, Parents, ancestors
+from ..resolve.tree import Edit, Edited, Parents, ancestors
 from .comments import closed_up, comments_in, emptied
 
 __all__ = ["Change", "edits_of_lines"]
@@ -64,7 +64,7 @@ def _line_edit(old: Sequence[_Small], parts: list[list[_Small]], is_alone: bool)
       is_alone: whether the line has one statement, which may become several lines.
     """
 
-    def edit(line: cst.CSTNode) -> object:
+    def edit(line: cst.CSTNode) -> Edited:
         assert isinstance(line, _LINES)
         body = []
         for was, now, becomes in zip(old, line.body, parts):

@@ -19,7 +19,7 @@ from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, BindingKind, Scope, dotted
-from ..resolve.tree import Edit, root_name
+from ..resolve.tree import Edit, Edited, root_name
 from .comments import keeping_comments, removal_of
 from .imports import ImportEdits, Variable
 
@@ -310,7 +310,7 @@ class _Speller:
         if base is node and not names:
             return
 
-        def edit(old: cst.CSTNode) -> object:
+        def edit(old: cst.CSTNode) -> Edited:
             assert isinstance(old, (cst.Name, cst.Attribute))
             links: dict[str, cst.Attribute] = {}
             link: cst.BaseExpression = old

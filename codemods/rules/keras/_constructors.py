@@ -111,7 +111,7 @@ def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) 
 def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
     """The plan to call `from_loss_scale`, whose first parameter has another name."""
 
-    def edit(node: cst.CSTNode) -> object:
+    def edit(node: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(node, cst.Call)
         names = [
             argument.keyword.value if argument.keyword is not None else "" for argument in node.args

@@ -152,7 +152,7 @@ def _is_plain(program: Program, call: cst.Call) -> bool:
     return "#" not in code and not after[:1].isalpha()
 
 
-def _uncalled(node: cst.CSTNode) -> object:
+def _uncalled(node: cst.CSTNode) -> cst.CSTNode:
     assert isinstance(node, cst.Call)
     function = node.func
     left, right = [*node.lpar, *function.lpar], [*function.rpar, *node.rpar]

@@ -123,7 +123,7 @@ def _layer_policy(program: Program, reference: Reference) -> Optional[Proposal]:
     return None
 
 
-def _attribute(node: cst.CSTNode) -> object:
+def _attribute(node: cst.CSTNode) -> cst.CSTNode:
     assert isinstance(node, cst.Call)
     name = cst.Name("dtype_policy")
     return cst.Attribute(node.args[0].value, name, lpar=node.lpar, rpar=node.rpar)

@@ -285,7 +285,7 @@ def _unread_import(program: Program, alias: cst.ImportAlias, path: str) -> Propo
     package = path.partition(".")[0]
     made = Proposal(alias, "LS909", path, Safety.SAFE, _UNREAD.format(package, version))
 
-    def edit(node: cst.CSTNode) -> object:
+    def edit(node: cst.CSTNode) -> cst.CSTNode:
         return node.with_changes(name=cst.Name(package))
 
     return made._replace(edits=((alias, edit),))
