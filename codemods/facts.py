@@ -53,6 +53,7 @@ class Trait(enum.Enum):
     KERAS_2_METHODS = "calls of methods that only Keras 2 has, and none that only Keras 3 has"
     KERAS_3_METHODS = "calls of `scale_loss` of a loss-scale optimizer that the file makes"
     LOOP = "a training step that applies gradients with `model.optimizer`"
+    STEP = "what Keras 3's own class does not have, or does in another way"
     TYPE_TEST = "a comparison with the type of an object"
 
 
@@ -67,11 +68,12 @@ USES_OF_KERAS_2 = frozenset(
         Trait.EXPERIMENTAL_CLASS,
         Trait.LOOP,
         Trait.KERAS_2_METHODS,
+        Trait.STEP,
     ]
 )
 """What other files must not have if `--unsafe` is to use Keras 3's own class.
 
-They would make optimizers, test for the class, or use the methods of Keras 2.
+They would make optimizers, test for the class, or use what only Keras 2 has.
 """
 
 

@@ -20,6 +20,7 @@ from ..resolve.vocabulary import (
     PARTS,
     PATH_WORDS,
     SCALING,
+    STEP_AND_STATE,
     TPU,
     code_words,
 )
@@ -121,6 +122,7 @@ _HINTS = (
         (b".load_weights", b".restore_or_initialize", b"ckpt.restore", b"train.Checkpoint"),
     ),
     (Trait.LOOP, (b"apply_gradients", b".minimize", SCALING[0].encode())),
+    (Trait.STEP, tuple(f".{name}".encode() for name in STEP_AND_STATE)),
 )
 """What a file must contain to have a trait."""
 

@@ -17,7 +17,7 @@ from ..facts import Links, Trait
 from ..project.entry_points import objects_named
 from .legacy_symbols import is_of_shim, root_of
 from .python_nodes import PythonNodes
-from .vocabulary import SCALING
+from .vocabulary import SCALING, STEP_AND_STATE
 
 __all__ = ["LOADERS", "UNKNOWN", "links_of"]
 
@@ -337,6 +337,8 @@ def _traits(nodes: PythonNodes) -> Iterator[Trait]:
         yield Trait.RESTORE
     if _applies_by_model(nodes, attributes):
         yield Trait.LOOP
+    if any(node.attr in STEP_AND_STATE for node in attributes):
+        yield Trait.STEP
     if any(map(_compares_type, nodes.of(ast.Compare))):
         yield Trait.TYPE_TEST
 

@@ -17,9 +17,10 @@ import libcst as cst
 from ...facts import USES_OF_KERAS_2
 from ...model import Group
 from ...resolve.classes import is_loss_scale_optimizer
-from ...resolve.tree import REMOVED, Edit, body_of, string_of
+from ...resolve.legacy_symbols import root_of
+from ...resolve.tree import REMOVED, Edit, body_of, last_name, string_of
 from ...resolve.values import sources_of
-from ...resolve.vocabulary import CLASS
+from ...resolve.vocabulary import CLASS, STEP_AND_STATE
 from ...rewrite.arguments import renamed_attribute
 from ..rule import Decision, Options, Program, Proposal, Rule, Safety
 from ._constructors import plan
@@ -45,7 +46,7 @@ _OTHER_FILES = (
     "optimizers with the methods of Keras 2; it can move if one file makes and uses the optimizer"
 )
 _SCALE, _UNSCALE, _APPLY = "get_scaled_loss", "get_unscaled_gradients", "apply_gradients"
-_STATE = ("loss_scale", "dynamic", "dynamic_counter", "initial_scale", "minimize", "_optimizer")
+_STATE = frozenset(STEP_AND_STATE) - {_APPLY}
 
 _CONDITIONS = (cst.BooleanOperation, cst.If, cst.IfExp, cst.Match, cst.Try, cst.TryStar)
 
@@ -113,10 +114,23 @@ def _plain_loops(
     edits: dict[cst.Attribute, _Edits] = {}
     for step in zip(scaled, unscaled, applied):
         change = _without_unscaling(program, *step) if _is_plain(program, *step) else None
-        if change is None:
+        if change is None or _is_passed_on(program, step[0].value):
             return None
         edits[step[0]], edits[step[1]] = ((step[0], renamed_attribute("scale_loss")),), change
     return edits
+
+
+def _is_passed_on(program: Program, optimizer: cst.BaseExpression) -> bool:
+    """Whether what a different file defines is called with the optimizer, and may use it."""
+    name = program.code(optimizer)
+    for read in [*program.scopes.loads, *program.attributes(last_name(optimizer))]:
+        argument = program.parents.get(read)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or program.code(read) != name:
+            continue
+        if any(root_of(path) is None for path in program.paths_of(call.func)):
+            return True
+    return False
 
 
 def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:

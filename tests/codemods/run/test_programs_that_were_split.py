@@ -255,3 +255,33 @@ def test_an_optimizer_has_the_methods_that_another_file_calls(command_line, make
     after = migrate(command_line, files, "--keras", "3", "--unsafe").sources
     assert "opt = tfls.keras.mixed_precision.LossScaleOptimizer(inner)" in after["optim.py"]
     assert after["main.py"] == LOOP_OF_AN_IMPORTED_OPTIMIZER
+
+
+PLAIN_LOOP = """\
+import tensorflow as tf
+{}
+v = tf.Variable(1.0)
+opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+with tf.GradientTape() as tape:
+    loss = opt.get_scaled_loss(v * v)
+grads = opt.get_unscaled_gradients(tape.gradient(loss, [v]))
+opt.apply_gradients(zip(grads, [v]))
+{}
+"""
+USES = ["apply_gradients([(1.0, v)])", "minimize(v, [v])", "loss_scale", "dynamic"]
+
+
+def test_a_loop_stays_where_another_file_uses_its_optimizer(command_line):
+    """With `--unsafe`, Keras 3's class once divided what the other file applies by the scale."""
+    passed, alone = (
+        PLAIN_LOOP.format("import other\n", "other.go(opt, v)"),
+        PLAIN_LOOP.format("", ""),
+    )
+    cases = {"alone": {"main.py": alone, "other.py": "import main\n\nprint(main.v)\n"}}
+    for use in USES:
+        gets = f"def go(o, v):\n    print(o.{use})\n"
+        reads = f"from main import opt, v\n\nprint(opt.{use})\n"
+        cases[f"gets it: {use}"] = {"main.py": passed, "other.py": gets}
+        cases[f"reads it: {use}"] = {"main.py": alone, "other.py": reads}
+    for case, after in migrate_all(command_line, cases, "--keras", "3", "--unsafe").items():
+        assert (".scale_loss(" in after["main.py"]) is (case == "alone"), case
