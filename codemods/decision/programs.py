@@ -14,7 +14,7 @@ import collections
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from ..facts import ANY_FILE, Links
+from ..facts import ANY_FILE, Links, Trait
 from .modules import Modules, stem_of
 
 __all__ = ["programs_of"]
@@ -26,6 +26,9 @@ def programs_of(
     files: Collection[str], links: Mapping[str, Links], modules: Modules
 ) -> list[frozenset[str]]:
     """The files to decide about, in one set for each program, with the others of the program.
+
+    These are the files that lead to one to decide about, and a training step that one of them
+    imports, because the policy of the program decides what class its optimizer has.
 
     Args:
       files: the files to decide about.
@@ -43,7 +46,13 @@ def programs_of(
     programs: dict[str, set[str]] = {}
     for file in [*files, *leading]:
         programs.setdefault(union.find(file), set()).add(file)
-    return [frozenset(program) for program in programs.values()]
+    loops = graph.first_reached(
+        file for file, known in sorted(links.items()) if Trait.LOOP in known.traits
+    )
+    return [
+        frozenset([*program, *(loops[file] for file in program if file in loops)])
+        for program in programs.values()
+    ]
 
 
 class _Graph:
@@ -87,6 +96,17 @@ class _Graph:
             seen |= found
             pending.extend(found)
         return seen
+
+    def first_reached(self, files: Iterable[str]) -> dict[str, str]:
+        """For each file that leads to one of `files` by imports, one that it leads to."""
+        found = {file: file for file in files}
+        pending = collections.deque(found)
+        while pending:
+            imported = pending.popleft()
+            for importer in sorted(self._importers.get(imported, set()) - found.keys()):
+                found[importer] = found[imported]
+                pending.append(importer)
+        return found
 
     def add_files_loaded_by_name(self, files: Iterable[str]) -> None:
         """Connects the files that no import reaches with those that may load them."""

@@ -285,3 +285,36 @@ def test_a_loop_stays_where_another_file_uses_its_optimizer(command_line):
         cases[f"reads it: {use}"] = {"main.py": alone, "other.py": reads}
     for case, after in migrate_all(command_line, cases, "--keras", "3", "--unsafe").items():
         assert (".scale_loss(" in after["main.py"]) is (case == "alone"), case
+
+
+STEP = """\
+import tensorflow as tf
+
+
+class Net(tf.keras.Model):
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            loss = self.loss_of(data)
+        grads = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    "setter", [f"{MP}.set_policy", "tf.keras.mixed_precision.set_global_policy"]
+)
+def test_a_policy_goes_with_a_training_step_that_is_imported(command_line, setter):
+    """Under Keras 3's policy, its class divided by the scale what the step had not scaled."""
+    main = (
+        f"{TF}from {{}} import Net\n\n{setter}('mixed_float16')\nnet = Net()\nnet.compile('sgd')\n"
+    )
+    cases = {
+        "directly": {"main.py": main.format("net"), "net.py": STEP},
+        "through another file": {
+            "main.py": main.format("nets"),
+            "nets.py": "from net import Net\n",
+            "net.py": STEP,
+        },
+    }
+    for case, after in migrate_all(command_line, cases, "--keras", "3").items():
+        assert f"\n{setter.replace('tf.', 'tfls.', 1)}('mixed_float16')" in after["main.py"], case
