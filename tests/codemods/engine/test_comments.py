@@ -150,3 +150,11 @@ def test_silenced_import_stays_and_its_uses_get_another_name(command_line):
         line + b"import tf_lossscale as tfls\n\n"
         b"opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')\n"
     )
+
+
+def test_what_binds_the_name_of_a_silenced_place_stays(command_line):
+    """Or the comment would not keep the class that its line uses."""
+    source = b"from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as Old"
+    source += b"\n\nopt = Old(opt, 'dynamic')  # lossscale: ignore\n"
+    assert found(command_line, source, "--write", "--allow-dirty", "--to", "shim") == []
+    assert command_line.bytes_on_disk()["a.py"] == source
