@@ -24,6 +24,15 @@ def edited(source: bytes, **options) -> bytes:
     return result.source
 
 
+def test_a_comment_about_a_loss_scale_keeps_it_a_line_of_its_own():
+    """Its values would become arguments; a comment on the line would have no place."""
+    scale = b"scale = tf.train.experimental.DynamicLossScale()"
+    source = b"import tensorflow as tf\n%s\nopt = %s(tf.keras.optimizers.SGD(), scale)\n"
+    made = b"tf.keras.mixed_precision.experimental.LossScaleOptimizer"
+    assert b"scale" not in edited(source % (scale, made))
+    assert b"Scale()  # why\n" in edited(source % (scale + b"  # why", made))
+
+
 class TestErrors:
     def test_text_that_the_parser_loses_where_nothing_is_to_be_done(self):
         source = b"name = 'mixed_precision'\nif a:\n  b()\n # c\n # d\n"

@@ -113,6 +113,11 @@ def test_excludes(tree, glob, left):
     assert files(excludes=[glob]) == left
 
 
+def test_a_file_that_is_named_far_below_an_excluded_directory(tree):
+    tree("gen/a/b/c.py")
+    assert files("gen/a/b/c.py", excludes=["gen"]) == []
+
+
 def test_a_pipe_is_an_error_where_it_is_named_and_nothing_elsewhere(tree):
     tree("a.py")
     os.mkfifo("b.py")

@@ -214,6 +214,17 @@ def test_a_directory_that_becomes_a_link_is_not_walked_into(command_line, outsid
     assert [(type(entry), entry.path) for entry in seen] == [(Candidate, "a/x.py"), (Note, "b")]
 
 
+def test_another_directory_in_the_place_of_an_open_one_is_seen(tmp_path):
+    place = tmp_path.resolve() / "a"
+    place.mkdir()
+    with Directory(str(place)) as directory:
+        directory.check_place()
+        place.rename(tmp_path / "moved")
+        place.mkdir()
+        with pytest.raises(atomic_write.SwappedError):
+            directory.check_place()
+
+
 def test_a_file_that_becomes_a_link_is_left(command_line, outside):
     before = snapshot(outside)
     command_line.write(a=LEGACY)

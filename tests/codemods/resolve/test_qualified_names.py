@@ -10,6 +10,7 @@ from tf_lossscale_codemods.resolve.qualified_names import (
     PARAMETER,
     STAR,
     Origins,
+    attribute_path,
     is_path,
 )
 from tf_lossscale_codemods.resolve.scopes import ScopeBuilder
@@ -71,9 +72,37 @@ def test_meanings(source, expected):
     assert {meaning for meaning in expected if is_path(meaning)} == expected - no_paths
 
 
-def test_an_answer_from_inside_a_circle_is_not_kept():
+@pytest.mark.parametrize("source", ["a = b\nb = a\nb = m\n", "a = b\nb = c\nb = m\nc = a\n"])
+def test_an_answer_from_inside_a_circle_is_not_kept(source):
     builder = ScopeBuilder()
-    builder.add(cst.parse_module("import m\na = b\nb = a\nb = m\n"))
+    builder.add(cst.parse_module(f"import m\nc = m\n{source}"))
     origins = Origins()
-    for name in ("a", "b", "a"):
+    for name in ("a", "b", "c", "a"):
         assert set(origins.of_name(name, builder.module_scope)) == {"m"}
+
+
+POLICY = "tensorflow.keras.mixed_precision.Policy"
+SUM = "tensorflow.compat.v1.tpu.cross_replica_sum"
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "attributes"),
+    [
+        (POLICY, POLICY, ""),
+        ("tensorflow", POLICY, "keras.mixed_precision.Policy"),
+        ("tensorflow.keras", POLICY, "mixed_precision.Policy"),
+        ("keras", POLICY, "mixed_precision.Policy"),
+        ("tensorflow.compat.v2", POLICY, "keras.mixed_precision.Policy"),
+        ("tensorflow.compat.v1", POLICY, "compat.v2.keras.mixed_precision.Policy"),
+        ("tensorflow.compat.v1", SUM, "tpu.cross_replica_sum"),
+        ("tensorflow", SUM, "compat.v1.tpu.cross_replica_sum"),
+        # Only the root of a namespace has `compat`, and not each version lets it be imported.
+        ("tensorflow.keras", SUM, None),
+        ("tensorflow.compat.v1.keras", POLICY, None),
+        ("tensorflow.compat", SUM, None),
+        ("tensorflow.ker", POLICY, None),
+        ("torch", POLICY, None),
+    ],
+)
+def test_the_attributes_between_two_paths(path, target, attributes):
+    assert attribute_path(path, target) == attributes

@@ -41,6 +41,14 @@ import tensorflow as tf
 import tensorflow.keras.mixed_precision.experimental as mp
 from tensorflow.keras import optimizers
 """
+TRIED = """\
+try:
+    tf.keras.mixed_precision.global_policy()
+    is_old = False
+except {error}:
+    is_old = True
+it = is_old
+"""
 OLD = "mp.LossScaleOptimizer(optimizers.SGD(), 'dynamic')"
 
 
@@ -119,6 +127,9 @@ def test_what_a_file_does(source, makes, sets, names):
         ("it = hasattr(tf, 'contrib')", True, set()),
         ("from flags import IS_OLD\nit = IS_OLD", False, {"flags.IS_OLD"}),
         ("it = 1 + 1", False, set()),
+        # A call can fail for other reasons than a missing part, unless the handler says which.
+        (TRIED.format(error="AttributeError"), True, set()),
+        (TRIED.format(error="ValueError"), False, set()),
         ("def f(x):\n    it = x", False, set()),
     ],
 )

@@ -64,6 +64,12 @@ NOT_NOTED = {
                 pass
         Window().restore()
         """,
+    "a model that reads its weights itself": """
+        class Net(tf.keras.Model):
+            def load_weights(self, path):
+                pass
+        Net().load_weights("w")
+        """,
     "another library": "import git\ngit.Repo('.').restore('file')\n",
     "a canvas": "def f(canvas):\n    canvas.restore()\n    canvas.read('x')\n",
     "a file": "with open('x') as file:\n    file.read()\n",

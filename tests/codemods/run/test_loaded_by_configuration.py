@@ -70,6 +70,7 @@ def test_what_it_names_is_one_program(command_line, folder, options):
 
 OTHERS = {
     "another section": "[options.package_data]\namp = make, inspect_it\n",
+    "modules in another section": "[isort]\nknown = amp.make\nskip = amp.inspect_it\n",
     "a comment": "[options.entry_points]\n# trainer = amp.make:wrap\n; x = amp.inspect_it:y\n",
     "a plugin that is turned off": "[tool:pytest]\naddopts = -p no:amp.make -p no:amp.inspect_it\n",
     "one of them": "[options.entry_points]\ntrainer =\n    amp = amp.make:wrap\n",
