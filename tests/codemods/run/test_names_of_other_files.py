@@ -173,12 +173,15 @@ def test_a_silenced_import_decides_in_the_first_run_as_in_the_second(command_lin
 
 
 @pytest.mark.parametrize("options", TARGETS)
-def test_an_import_that_other_files_read_keeps_its_module(command_line, options):
+@pytest.mark.parametrize(
+    "use", ["print(a.mixed_precision.global_policy())", "print getattr(a, name)  # Python 2"]
+)
+def test_an_import_that_other_files_read_keeps_its_module(command_line, options, use):
     """`from tensorflow import keras as mixed_precision` would be another module for `main`."""
     files = {
         "a.py": "from tensorflow.keras import mixed_precision\n\n"
         "policy = mixed_precision.experimental.Policy('float32')\n",
-        "main.py": "import a\n\nprint(a.mixed_precision.global_policy())\n",
+        "main.py": f"import a\n\n{use}\n",
     }
     after = migrate(command_line, files, *options).sources["a.py"]
     assert ".keras import mixed_precision\n" in after
