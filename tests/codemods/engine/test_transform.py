@@ -33,6 +33,20 @@ def test_a_comment_about_a_loss_scale_keeps_it_a_line_of_its_own():
     assert b"Scale()  # why\n" in edited(source % (scale + b"  # why", made))
 
 
+@pytest.mark.parametrize(
+    "line", [b"__all__ = ['DynamicLossScale']", b"def f(scale: 'DynamicLossScale'): ..."]
+)
+def test_an_import_that_only_a_string_names_stays(line):
+    """The loss scale becomes arguments of the optimizer, so that no code reads the name."""
+    source = (
+        b"import tensorflow as tf\nfrom tensorflow.train.experimental import DynamicLossScale\n"
+    )
+    source += b"%s\nopt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(" % line
+    source += b"tf.keras.optimizers.SGD(), DynamicLossScale())\n"
+    assert b"mixed_precision import DynamicLossScale\n" in edited(source)
+    assert b"import Dynamic" not in edited(source.replace(line, b""))
+
+
 class TestErrors:
     def test_text_that_the_parser_loses_where_nothing_is_to_be_done(self):
         source = b"name = 'mixed_precision'\nif a:\n  b()\n # c\n # d\n"
