@@ -47,6 +47,13 @@ def test_an_import_that_only_a_string_names_stays(line):
     assert b"import Dynamic" not in edited(source.replace(line, b""))
 
 
+@pytest.mark.parametrize(("length", "is_shown"), [(299, True), (300, False), (5000, False)])
+def test_a_finding_has_its_line_unless_that_is_long(length, is_shown):
+    line = BEFORE.splitlines()[1].ljust(length - 1) + "#"
+    (finding,) = transform(f"import tensorflow as tf\n{line}\nx = 1\n".encode(), Options()).findings
+    assert finding.text == (line if is_shown else "")
+
+
 class TestErrors:
     def test_text_that_the_parser_loses_where_nothing_is_to_be_done(self):
         source = b"name = 'mixed_precision'\nif a:\n  b()\n # c\n # d\n"

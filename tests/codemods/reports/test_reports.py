@@ -276,6 +276,13 @@ def test_html_is_one_file_that_holds_every_place(tree):
     assert '<span class="same"> ' in text
 
 
+def test_html_shows_the_line_of_a_place_as_text(command_line):
+    command_line.write(a=LEGACY.rstrip(b"\n") + b"  # </span><script>alert()</script>\n")
+    text = command_line.run("migrate", "--report", "html").out.decode()
+    assert "# &lt;/span&gt;&lt;script&gt;alert()&lt;/script&gt;</span></pre>" in text
+    assert "<script>alert" not in text
+
+
 def test_html_names_the_run(tree, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     tree.path("x<b>").mkdir()
