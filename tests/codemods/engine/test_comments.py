@@ -65,7 +65,7 @@ def test_a_comment_that_silences_nothing_is_reported(command_line, comment, code
     assert sorted(code for _, code in found(command_line, source)) == codes
 
 
-def test_an_unused_comment_is_reported_in_a_file_without_legacy_symbols(command_line):
+def test_an_unused_comment_is_reported_without_legacy_symbols(command_line):
     source = b"x = 1  # lossscale: ignore[LS301]\n" + FINAL
     assert found(command_line, source) == [(1, "LS900")]
     assert found(command_line, b"x = 1\ny = 2  # lossscale: ignore[LS301]\n") == [(2, "LS900")]

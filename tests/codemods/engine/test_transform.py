@@ -24,7 +24,7 @@ def edited(source: bytes, **options) -> bytes:
     return result.source
 
 
-def test_a_comment_about_a_loss_scale_keeps_it_a_line_of_its_own():
+def test_a_comment_about_a_loss_scale_keeps_it():
     """Its values would become arguments; a comment on the line would have no place."""
     scale = b"scale = tf.train.experimental.DynamicLossScale()"
     source = b"import tensorflow as tf\n%s\nopt = %s(tf.keras.optimizers.SGD(), scale)\n"

@@ -120,7 +120,7 @@ def test_a_neighbour_whose_name_begins_alike_is_outside(command_line):
 
 
 @pytest.mark.parametrize("follow", [[], ["--follow-links-outside"]], ids=["default", "outside"])
-def test_links_to_the_data_of_version_control_are_not_followed(command_line, follow):
+def test_links_to_the_data_of_version_control_are_left(command_line, follow):
     command_line.path(".git/hooks/deep/hook.py").write_bytes(LEGACY)
     os.symlink(".git/hooks/deep/hook.py", "hook.py")
     os.symlink(".git/hooks", "hooks")
@@ -214,7 +214,7 @@ def test_a_directory_that_becomes_a_link_is_not_walked_into(command_line, outsid
     assert [(type(entry), entry.path) for entry in seen] == [(Candidate, "a/x.py"), (Note, "b")]
 
 
-def test_another_directory_in_the_place_of_an_open_one_is_seen(tmp_path):
+def test_another_directory_in_its_place_is_seen(tmp_path):
     place = tmp_path.resolve() / "a"
     place.mkdir()
     with Directory(str(place)) as directory:

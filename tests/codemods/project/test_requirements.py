@@ -34,7 +34,7 @@ def test_without_such_files(legacy):
     assert need(ran) == [f"{NEED}: pip install tf-lossscale"]
 
 
-def test_the_settings_of_the_command_do_not_name_the_package(legacy):
+def test_the_settings_do_not_name_the_package(legacy):
     text = "[project]\nname = 'x'\n\n[tool.tf-lossscale]\nto = 'shim'\n"
     legacy.path("pyproject.toml").write_text(text)
     ran = legacy.run("migrate", "--write", "--to", "shim", "--keras", "2")

@@ -87,7 +87,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_what_is_no_configuration_or_no_legacy_path_is_not_reported(command_line, name):
+def test_what_is_no_configuration_or_no_legacy_path_is_left(command_line, name):
     os.makedirs(os.path.dirname(command_line.path(name)), exist_ok=True)
     command_line.path(name).write_text(QUIET[name])
     command_line.path("main.py").write_text("print()\n")

@@ -65,7 +65,7 @@ else:
     ],
 )
 @pytest.mark.parametrize("way", ["import compat", "from compat import OLD", "import through"])
-def test_a_flag_that_compares_text_in_another_file_is_reported(command_line, made, is_text, way):
+def test_a_flag_elsewhere_that_compares_text_is_noted(command_line, made, is_text, way):
     flag = {"import compat": "compat.OLD", "import through": "through.old"}.get(way, "OLD")
     files = {
         "compat.py": f"import tensorflow as tf\n\nOLD = {made}\n",
@@ -176,7 +176,7 @@ def test_a_silenced_import_decides_in_the_first_run_as_in_the_second(command_lin
 @pytest.mark.parametrize(
     "use", ["print(a.mixed_precision.global_policy())", "print getattr(a, name)  # Python 2"]
 )
-def test_an_import_that_other_files_read_keeps_its_module(command_line, options, use):
+def test_an_import_that_others_read_keeps_its_module(command_line, options, use):
     """`from tensorflow import keras as mixed_precision` would be another module for `main`."""
     files = {
         "a.py": "from tensorflow.keras import mixed_precision\n\n"
