@@ -67,6 +67,13 @@ def test_the_message_has_the_path_to_write(command_line, path, twin):
     assert f"write {twin}" in finding["message"]
 
 
+def test_a_path_in_a_file_that_is_python_by_chance_is_reported(command_line):
+    """For Python, it is the annotation of an attribute with another name."""
+    command_line.path("names.txt").write_text("tensorflow.contrib.tpu:CrossShardOptimizer\n")
+    (finding,) = migrate(command_line, "--to", "shim")[1]["findings"]
+    assert finding["code"] == "LS912"
+
+
 QUIET = {
     "requirements.txt": f"{OLD}.Policy\n",
     "constraints-dev.txt": f"{OLD}.Policy\n",
