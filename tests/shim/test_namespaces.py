@@ -45,6 +45,28 @@ def test_compat_namespaces_reach_the_same_modules():
     assert tfls.compat.v2.train is tfls.train
 
 
+def test_every_namespace_is_an_attribute_of_the_one_above():
+    # In a process of its own: a module that was imported by its path is an attribute anyway.
+    lines = [f"tf_lossscale.{namespace}" for namespace in sorted(_paths.NAMESPACES)]
+    done = run_python("-c", "import tf_lossscale\n" + "\n".join(lines))
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_name_of_the_package_is_there():
+    import tf_lossscale as tfls
+
+    assert all(hasattr(tfls, name) for name in tfls.__all__)
+    assert set(dir(tfls)) == set(tfls.__all__)
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "monitoring", "recording"])
+def test_each_name_of_a_module_that_only_we_have_is_there(name):
+    module = importlib.import_module("tf_lossscale." + name)
+    assert set(module.__all__) <= set(dir(module))
+    for attribute in module.__all__:
+        assert getattr(module, attribute).__name__ == attribute
+
+
 def test_an_unknown_name_is_refused_with_what_there_is():
     import tf_lossscale as tfls
 

@@ -136,7 +136,8 @@ def test_saved_models_are_refused(tmp_path, refused):
     refused(("convert", model, tmp_path / "new", "--to", "keras"), "SavedModel")
 
 
+@pytest.mark.parametrize("to", ["keras", "keras3"])
 @pytest.mark.parametrize("option", [["--rename", "a=b"], ["--control-flow", "v1"]])
-def test_options_for_names_are_refused(option, tmp_path, refused):
+def test_options_for_names_are_refused(option, to, tmp_path, refused):
     source, _ = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
-    refused(("convert", source, tmp_path / "new", "--to", "keras", *option), "tf.train.Saver")
+    refused(("convert", source, tmp_path / "new", "--to", to, *option), "tf.train.Saver")

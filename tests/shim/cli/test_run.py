@@ -63,7 +63,8 @@ sys.exit(5)
 )
 def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str]):
     (tmp_path / "script.py").write_text(SHOW)
-    env = {"PYTHONWARNINGS": "ignore::ImportWarning"}
+    # Some images set the second one, which would stand in for -u.
+    env = {"PYTHONWARNINGS": "ignore::ImportWarning", "PYTHONUNBUFFERED": ""}
     for path in (str(tmp_path / "script.py"), "script.py"):
         done = agree([path, "-x", "--help", "--", "--replace"], options, cwd=str(tmp_path), env=env)
         assert done.returncode == 5

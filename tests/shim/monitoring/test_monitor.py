@@ -515,6 +515,14 @@ def test_find_nonfinite(mode):
         assert list(tf.function(lambda: find(variables))().numpy()) == [b"a", b"d"]
 
 
+@pytest.mark.skipif(KIND.name != "keras3", reason="a variable of Keras 2 has one name only")
+def test_a_variable_of_keras_3_has_its_path():
+    layer = tf.keras.layers.Dense(1, name="head")
+    layer.build([None, 2])
+    pairs = [(tf.constant([[INF], [1.0]]), layer.kernel)]
+    assert tfls.monitoring.find_nonfinite(pairs) == ["head/kernel"]
+
+
 V1 = "MixedPrecisionLossScaleOptimizer"
 REFUSED = {
     "original": (TypeError, r"own class.*--replace"),

@@ -664,6 +664,7 @@ def test_the_command_reports_and_exits_by_the_verdict(tmp_path, capsys):
     assert judgement["kind"] == "rule of the loss scale"
     assert judgement["evidence"]["expected"] == 4096.0
     assert page.read_text().count("<svg") == 6  # loss and norm once more where the runs part
+    assert page.read_text().count("<tr class='here'>") == 1  # of the rows around that step
     assert "http" not in page.read_text()  # nothing comes from a network
 
 

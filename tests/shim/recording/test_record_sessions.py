@@ -97,6 +97,7 @@ def test_a_second_recording_is_refused(tmp_path):
     try:
         with pytest.raises(tfls.recording.RecordingError, match="already recording"):
             tfls.recording.start(tmp_path / "other.jsonl")
+        assert not list(tmp_path.glob("*other*"))
     finally:
         tfls.recording.stop()
     tfls.recording.stop()
