@@ -2,28 +2,29 @@
 
 import re
 import textwrap
-from typing import Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple
 
-__all__ = ["DEFECTS", "Defect"]
+__all__ = ["COMPLETE", "DEFECTS", "WITHOUT_DEFECT", "Defect"]
 
 
 class Defect(NamedTuple):
     """A change that a test must notice.
 
     Attributes:
-      folder: the folder whose modules are searched, so that a module may move within it.
+      place: the folder whose modules are searched, so that a module may move within it; one module
+        if others have the same text.
       text: what is replaced; the modules have it once.
       replacement: what takes its place.
       test: a test file, or one test of it, as pytest takes it.
     """
 
-    folder: str
+    place: str
     text: str
     replacement: str
     test: str
 
 
-def defects(folder: str, table: str) -> Iterator[Defect]:
+def defects(place: str, table: str) -> Iterator[Defect]:
     """Below each test, what it must notice: the lines with `-` are replaced by those with `+`."""
     for section in re.split(r"^# ", textwrap.dedent(table), flags=re.MULTILINE)[1:]:
         test, _, changes = section.partition("\n")
@@ -31,7 +32,7 @@ def defects(folder: str, table: str) -> Iterator[Defect]:
             text, replacement = (
                 re.sub("^..", "", lines, flags=re.MULTILINE)[:-1] for lines in pair
             )
-            yield Defect(folder, text, replacement, f"tests/{test}")
+            yield Defect(place, text, replacement, f"tests/{test}")
 
 
 SHIM = r"""
@@ -614,5 +615,11 @@ CODEMODS = r"""
     - if any(candidate.is_data for candidate in candidates):
     + if False:
     """
+
+COMPLETE = ()
+"""The packages in which each module has a defect."""
+
+WITHOUT_DEFECT: Dict[str, str] = {}
+"""The modules in which none is possible that TensorFlow 2.21 shows, and why."""
 
 DEFECTS: List[Defect] = [*defects("tf_lossscale", SHIM), *defects("codemods", CODEMODS)]
