@@ -75,6 +75,7 @@ def counted(size: str) -> Dict[str, Any]:
     for subject in subjects(size):
         modes = list(SUMS) if recorded.TF >= (2, 5) else []
         modes += ["refused"] if subject.kind.name == "keras3" else []
+        modes += ["unequal"] if recorded.TF >= (2, 3) else []
         found += [f"{subject}:{mode}" for mode in modes]
     program = "keras/programs/mirrored.py"
     return processes.run_program(program, str(REPLICAS), *found, timeout=540, keras=True)
@@ -90,6 +91,14 @@ def test_gradients_are_added_up_once(counted: Dict[str, Any]):
         sums, applied = (KERAS_3_SUMS if subject.endswith("keras3") else SUMS)[mode]
         weights = [1.0 - LEARNING_RATE * applied] * REPLICAS
         assert outcome == {"sums": sums, "weights": weights}, what
+
+
+@pytest.mark.skipif(recorded.TF < (2, 3), reason="gradients cannot be called sums")
+def test_gradients_that_are_called_sums_are_tested_on_all_replicas(counted: Dict[str, Any]):
+    found = {what: outcome for what, outcome in counted.items() if what.endswith(":unequal")}
+    assert found
+    for what, outcome in found.items():
+        assert outcome == {"weights": [1.0] * REPLICAS, "scale": 4.0}, what
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")

@@ -280,6 +280,17 @@ def test_left_over_values_need_partial(tmp_path: Any):
     tfls.checkpoints.restore(path, resumed, optimizer)
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_fixed_scale_is_not_restored(kind: str, tmp_path: Any):
+    resumed, optimizer = fresh(kind, "functional")
+    fixed = OURS(type(optimizer.inner_optimizer)(0.5), dynamic=False, initial_scale=8.0)
+    report = tfls.checkpoints.restore(saved(tmp_path), resumed, fixed, partial=True)
+    restored = {entry.in_program for entry in report.restored}
+    assert "iterations" in restored
+    assert not restored & {"loss scale", "good steps"}
+    assert float(fixed.loss_scale) == 8.0
+
+
 def test_two_models_are_given_by_their_names(tmp_path: Any):
     kinds = sorted(KINDS)
     first, second = begun(kinds[-1], "sequential"), begun(kinds[-1], "sequential")

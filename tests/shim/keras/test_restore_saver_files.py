@@ -119,6 +119,17 @@ def test_what_does_not_fit_is_an_error(words: str, names: Any, options: Any):
     refused(path, words, names, **options)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("2.15.1/keras_final.LossScaleOptimizer/dynamic_adam", "is no file of tf.train.Saver"),
+        ("2.15.1/keras_final.LossScaleOptimizer/model_dyn_h5", "names= is for files of"),
+    ],
+)
+def test_names_are_refused_for_other_files(pattern: str, words: str):
+    refused(recorded_files.file_of(pattern), words)
+
+
 def test_counters_that_differ_are_an_error(tmp_path: Any):
     """As in programs that count something else in `global_step`, which `names` can say."""
     path, _ = recorded_files.prefix_of(V1_ADAM, "saver_prefix")

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import os
+import pathlib
 import random
 import time
 
@@ -19,7 +20,7 @@ from tf_lossscale._compare.envelope import measures
 from tf_lossscale._compare.judgements import Cause, Kind, Verdict
 from tf_lossscale._compare.runs import Again, Conditions, Runs
 from tf_lossscale._records.destination import Destination
-from tf_lossscale._records.disturbed import disturbance, path_of
+from tf_lossscale._records.disturbed import disturbance, path_of, paths_of
 from tf_lossscale._records.format import COLUMNS, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
 
@@ -638,6 +639,14 @@ def test_disturbed_runs_are_found_beside_the_record(tmp_path, capsys):
     assert main([old, new]) == 1
     out = capsys.readouterr().out
     assert out.count("is not used: it was not made with this record") == 5
+
+
+def test_disturbed_runs_are_those_of_the_name_and_in_order(tmp_path):
+    path = str(tmp_path / "lr[1].jsonl")
+    names = [path_of(path, 2), path_of(path, 10) + ".gz"]
+    for name in (*names, path_of(str(tmp_path / "lr1.jsonl"), 3), path_of(path, 4) + ".old"):
+        pathlib.Path(name).touch()
+    assert paths_of(path) == names
 
 
 def test_disturbed_runs_that_began_elsewhere_are_not_used(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import pickle
 
 import numpy as np
@@ -54,10 +55,12 @@ class TestInASession:
 
         class Inner(tf1.train.GradientDescentOptimizer):
             def compute_gradients(self, loss, *args, **kwargs):
-                seen.append((args, dict(kwargs)))
+                arguments = inspect.signature(tf1.train.Optimizer.compute_gradients)
+                seen.append(arguments.bind(self, loss, *args, **kwargs).arguments)
                 return super(Inner, self).compute_gradients(loss, *args, **kwargs)
 
         variable = tf1.get_variable("v", initializer=[1.0])
+        grad_loss = tf.constant(1.0)
         opt, _ = make(Inner(0.5))
         opt.compute_gradients(
             tf.reduce_sum(variable),
@@ -65,11 +68,14 @@ class TestInASession:
             gate_gradients=opt.GATE_GRAPH,
             aggregation_method=2,
             colocate_gradients_with_ops=True,
-            grad_loss=tf.constant(1.0),
+            grad_loss=grad_loss,
         )
-        ((args, kwargs),) = seen
-        assert opt.GATE_GRAPH in [*args, *kwargs.values()]
-        assert True in [*args, kwargs.get("colocate_gradients_with_ops")]
+        (arguments,) = seen
+        assert arguments["var_list"] == [variable]
+        assert arguments["gate_gradients"] == opt.GATE_GRAPH
+        assert arguments["aggregation_method"] == 2
+        assert arguments["colocate_gradients_with_ops"] is True
+        assert arguments["grad_loss"] is grad_loss
         with pytest.raises(ValueError, match="gate_gradients"):
             opt.compute_gradients(tf.reduce_sum(variable), [variable], gate_gradients=7)
 

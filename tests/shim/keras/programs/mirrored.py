@@ -1,8 +1,9 @@
 """What steps under a strategy add up, clip and refuse: `mirrored.py REPLICAS SUBJECT:MODE...`.
 
 `sums` and `sums-clipped` count how often a step adds the gradients of the replicas up, without and
-with clipping; `refused` gives the error for sums that an optimizer cannot take. Prints JSON. The
-usual steps are in `replicated.py`.
+with clipping; `refused` gives the error for sums that an optimizer cannot take; `unequal` takes a
+step with other gradients on each replica, which it calls sums. Prints JSON. The usual steps are in
+`replicated.py`.
 """
 
 import json
@@ -76,11 +77,31 @@ def refused(strategy: Any, subject, mode: str, count: int) -> str:
     return ""
 
 
+def unequal(strategy: Any, subject, mode: str, count: int) -> Dict[str, Any]:
+    """The weights and the scale after a step whose gradient is infinite on one replica only."""
+    with strategy.scope():
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 1000)
+        if subject.kind.name == "keras3":
+            optimizer.build([variable])
+
+    def replica_step():
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        gradient = tf.where(tf.equal(number, 1), float("inf"), 1.0)
+        pairs = zip(optimizer.get_unscaled_gradients([gradient]), [variable])
+        args = (True,) if subject.kind.name == "new" else ()
+        kwargs = {} if args else {"experimental_aggregate_gradients": False}
+        optimizer.apply_gradients(pairs, *args, **kwargs)
+
+    tf.function(lambda: strategy.run(replica_step))()
+    return {"weights": scalars(strategy, variable), "scale": float(optimizer.loss_scale)}
+
+
 def main():
     count = int(sys.argv[1])
     strategy = replicas.mirrored(count)
     subjects = {str(subject): subject for subject in recorded.ours()}
-    runs = {"sums": count_sums, "refused": refused}
+    runs = {"sums": count_sums, "refused": refused, "unequal": unequal}
     found = {}
     for what in sys.argv[2:]:
         name, mode = what.split(":")
