@@ -242,7 +242,463 @@ SHIM = r"""
     # shim/checkpoint/test_inspect.py::test_files_of_the_real_classes
     - if name in _NAMES and not entry.shape:
     + if False:
-    """
+
+    # claims/test_exports.py::test_mypy_sees_every_public_name_and_only_those
+    - ExperimentalPolicy as Policy,
+    + ExperimentalPolicy,
+
+    # claims/test_versions.py::test_the_changelog_begins_with_this_version
+    - VERSION = "1.0.0"
+    + VERSION = "1.0"
+
+    # package/test_package.py::test_what_is_called_tensorflow_and_is_not_gives_the_install_hint
+    - if not hasattr(tensorflow, "__version__"):
+    + if False:
+
+    # shim/checkpoint/test_child.py::test_the_child_has_limits
+    - _STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")
+    + _STOPS = ("SIGALRM", "SIGKILL")
+
+    # shim/checkpoint/test_convert_for_keras3.py::test_what_is_refused
+    - if values.get("decay", 0) != 0:
+    + if False:
+    - self._paths[child] = f"{start}/{name}" if start else name
+    + self._paths[child] = name
+
+    # shim/checkpoint/test_convert_objects.py::test_options_for_names_are_refused
+    - plans.check_known(states)
+    -     plans.check_no_names(**options)
+    + plans.check_known(states)
+
+    # shim/checkpoint/test_damage.py::test_damaged_files_of_a_checkpoint
+    - max(1, -(-length.bit_length() // 7))
+    + max(1, length.bit_length() // 7)
+
+    # shim/checkpoint/test_inspect.py::test_optimizers
+    - if node.slots and number not in known:
+    + if node.slots:
+    - if "base_optimizer" in names:
+    -         return Layout.INNER_IS_CHILD
+    + if "base_optimizer" in names:
+    +         return Layout.OPTIMIZER_V2
+    - if name in ("inner_optimizer", "base_optimizer")
+    + if name == "inner_optimizer"
+
+    # shim/checkpoint/test_inspect.py::test_optimizers_of_other_files
+    - classes=named.classes or optimizer.classes,
+    + classes=optimizer.classes,
+    - inner = outer["inner_optimizer"] if _is_group(outer.get("inner_optimizer")) else outer
+    + inner = outer
+    - is_known = optimizer in SLOTS_OF_V1 or optimizer == _MOMENTUM
+    + is_known = optimizer in SLOTS_OF_V1
+
+    # shim/checkpoint/test_keras_files.py::test_a_member_that_unpacks_to_much_more_is_refused
+    - limit = max(_FREE_BYTES, _LARGEST_RATIO * os.path.getsize(path))
+    + limit = max(_FREE_BYTES, _LARGEST_RATIO * sum(info.file_size for info in members))
+
+    # shim/cli/test_children.py::test_another_environment_is_left_as_it_was
+    - folders.remove(HERE)
+    + pass
+
+    # shim/cli/test_run.py::test_a_command_that_is_missing_or_misspelled
+    - near = difflib.get_close_matches(arguments[0], [*CODEMODS, *OTHERS], 1)
+    + near = difflib.get_close_matches(arguments[0], [*OTHERS], 1)
+
+    # shim/cli/test_run.py::test_the_script_sees_what_python_shows_it
+    - if getattr(sys.stdout, "write_through", False):
+    + if False:
+
+    # shim/cli/test_run_monitor.py::test_the_module_has_the_option_too
+    - main(["run", *sys.argv[1:]]
+    + main(sys.argv[1:]
+
+    # shim/core/test_accumulation.py::test_loops_of_both_kinds
+    - term = term / tf.cast(scale, term.dtype)
+    + pass
+
+    # shim/core/test_minimum_scale.py::test_a_minimum_above_the_initial_scale_is_refused
+    - if minimum > max(initial_scale, MINIMUM):
+    + if minimum > max(initial_scale, SMALLEST):
+
+    # shim/cross_shard/test_contract.py::test_other_dtypes_are_refused_off_the_tpu_too
+    - if value.dtype.base_dtype not in _DTYPES:
+    + if False:
+
+    # shim/cross_shard/test_mirrored.py::test_sums
+    - if len(shards.groups[shards.group]) == 1:
+    + if len(shards.groups) == 1:
+
+    # shim/cross_shard/test_tpu_graphs.py::test_a_replicated_program_without_a_shard_count_assumes_one
+    - if isinstance(context, _tpu_replication.TPUReplicateContext):
+    -                 return True
+    + if isinstance(context, _tpu_replication.TPUReplicateContext):
+    +                 return False
+
+    # shim/install/test_install.py::test_every_legacy_path_resolves_and_what_exists_is_left_alone
+    - if not _finder.subscribers and _finder in sys.meta_path:
+    + if False:
+
+    # shim/keras/test_compile.py::test_a_second_compile_wraps_no_optimizer_twice
+    - if loss_scale_class(optimizer) or (
+    + if (
+
+    # shim/keras/test_convert_to_legacy.py::test_no_other_configuration_has_the_role
+    - if frame is None or frame.f_code.co_name != name:
+    + if frame is None:
+
+    # shim/keras/test_final.py::test_arguments
+    - self._set_up(inner, _state_of(loss_scale))
+    -         object
+    + self._set_up(inner, _OwnState(loss_scale))
+    +         object
+
+    # shim/keras/test_final.py::test_configs
+    - config = {  # an inner optimizer that Keras has already made is not copied
+    -         key: copy.deepcopy(value) if isinstance(value, dict) else value
+    -         for key, value in config.items()
+    -     }
+    + config = dict(config)
+
+    # shim/keras/test_first_use.py::test_every_keras_reads_ours
+    - if table.get(name) is cls:
+    -             del table[name]
+    + pass
+
+    # shim/keras/test_hooks.py::test_a_hook_that_is_never_called_is_reported
+    - return [] if any(hasattr(family.base, name) for name in defined) else defined
+    + return defined
+
+    # shim/keras/test_hooks.py::test_the_inner_optimizers_methods_are_called
+    - list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
+    + list(optimizer._aggregate_gradients(pairs))
+
+    # shim/keras/test_keras2_checkpoints.py::test_a_class_that_the_file_does_not_name_is_logged
+    - _ALIKE_OF_V2 = (("Adam", "AdamW", "Adamax"),)
+    + _ALIKE_OF_V2 = (("Adam", "AdamW"),)
+
+    # shim/keras/test_keras2_checkpoints.py::test_every_optimizer_goes_on
+    - slot = slots[index] if index < len(slots) else None
+    + slot = slots[-1 - index] if index < len(slots) else None
+
+    # shim/keras/test_keras3_optimizers.py::test_what_a_program_sets_after_it_has_restored_weights_is_kept
+    - values = [*reversed(values[-own:]), *values[:-own]]
+    + values = [*values[-own:], *values[:-own]]
+
+    # shim/keras/test_keras_distribution.py::test_gradients_that_are_called_sums_are_tested_on_all_replicas
+    - if replica_count() == 1:
+    -         return flag
+    + if True:
+    +         return flag
+
+    # shim/keras/test_keras_policies.py::test_a_policy_of_tensorflow_that_is_set_by_our_name_is_ours
+    - if not mark.is_experimental:
+    -         return
+    + if False:
+    +         return
+
+    # shim/keras/test_keras_policies.py::test_a_policy_reads_back_what_it_wrote
+    - if self.name != SCALED:
+    -             return not self.scales
+    + pass
+
+    # shim/keras/test_keras_policies.py::test_compile_applies_the_loss_scale_of_a_policy
+    - installed_set_global_policy(PolicyThatIsSet(experimental.name, experimental))
+    + installed_set_global_policy(experimental.name)
+
+    # shim/keras/test_loss_scale_both_ways.py::test_in_eager_mode
+    - for name in ("Value", "Tensor", "_TensorLike"):
+    + for name in ("Tensor", "Value", "_TensorLike"):
+
+    # shim/keras/test_loss_scale_calls.py::test_a_call_returns_the_current_scale
+    - return self._tensor if called_for_a_value() else self._state()
+    + return self._tensor
+
+    # shim/keras/test_messages.py::test_errors_for_wrong_arguments_name_the_public_class
+    - function = vars(function).get("__wrapped__")
+    + function = None
+
+    # shim/keras/test_recorded_checkpoints.py::test_ours_steps_and_writes_as_recorded
+    - # A checkpoint that was given the inner optimizer has the loss scale, too.
+    -             inner._track_trackable(state.saved, "loss_scale", overwrite=True)
+    + pass
+
+    # shim/keras/test_restore.py::test_a_class_that_the_file_does_not_name_is_noted
+    - f"({self.written_by}){notes}; {len(self.initial)} variables
+    + f"({self.written_by}); {len(self.initial)} variables
+
+    # shim/keras/test_restore.py::test_a_fixed_scale_is_not_restored
+    - if not getattr(self.outer, "dynamic", True):
+    + if False:
+
+    # shim/keras/test_restore.py::test_an_error_while_assigning_undoes_what_was_assigned
+    - for planned, before in done:
+    -             planned.assign(before)
+    + pass
+
+    # shim/keras/test_restore.py::test_classes_with_the_same_slots_are_told_apart
+    - if known and name and name.lower() not in known:
+    + if False:
+
+    # shim/keras/test_restore.py::test_every_optimizer_goes_on
+    - "Adamax": {"m": ("_m",), "v": ("_u", "u")},
+    + "Adamax": {"m": ("_m",), "v": ("_velocities",)},
+
+    # shim/keras/test_restore.py::test_hdf5_files_have_all_but_the_scale
+    - return {name: value for name, value in inner.items() if _is_number(value)}
+    + return {}
+
+    # shim/keras/test_restore.py::test_no_path_is_an_error
+    - restore="_restore.restore",
+    + restore="_restore.report",
+
+    # shim/keras/test_restore.py::test_normalization_computes_with_what_was_restored
+    - return False  # the mean of a `Normalization`
+    + return True  # the mean of a `Normalization`
+    - _finalize_layers(plan, models)
+    -     report
+    + report
+
+    # shim/keras/test_restore.py::test_two_models_are_given_by_their_names
+    - if len(distinct) > 1:
+    + if False:
+
+    # shim/keras/test_restore_saver_files.py::test_counters_that_differ_are_an_error
+    - if len(set(counters.values())) > 1:
+    + if False:
+
+    # shim/keras/test_restore_saver_files.py::test_names_are_refused_for_other_files
+    - if names is not None:
+    -         raise RestoreError(
+    -             f"{prefix}: is no
+    + if False:
+    +         raise RestoreError(
+    +             f"{prefix}: is no
+
+    # shim/keras/test_shared_loss_scale.py::test_ours_says_that_nothing_is_shared
+    - _has_warned[loss_scale] = True
+    + pass
+
+    # shim/keras/test_step_style.py::test_calls_in_inner_functions_count_again
+    - self._calls[function] = [_END]
+    + pass
+
+    # shim/keras/test_step_style.py::test_other_gradients_of_one_loss_in_an_inner_function
+    - return False if is_known else None
+    + return False
+
+    # shim/keras/test_strategies.py::test_only_classes_of_strategies_can_be_allowed
+    - allow_strategy="_keras.strategies", wrap="_keras.wrap"
+    + allow_strategy="_keras.wrap", wrap="_keras.wrap"
+    - if not isinstance(strategy_class, type) or not issubclass(strategy_class, bases):
+    + if not isinstance(strategy_class, type):
+
+    # shim/keras/test_subclasses.py::test_the_program_runs_over_a_second_keras
+    - implementations[-1].__mro__
+    + implementations[0].__mro__
+
+    # shim/keras/test_wrap.py::test_it_returns_what_compile_uses
+    - keras = tf.keras if family is None else family.keras
+    + keras = tf.keras
+
+    # shim/monitoring/test_clipping.py::test_keras_3_where_scaled_gradients_are_clipped
+    - factors += is_product
+    + factors = is_product
+
+    # shim/monitoring/test_explain.py::test_the_layer_is_named_after_some_skips
+    - noticed = None if watched.skipped is None else watched.skipped()
+    + noticed = None
+
+    # shim/monitoring/test_monitor.py::test_a_variable_of_keras_3_has_its_path
+    - name = variable.path if _is_of_keras_3(variable) else variable.name
+    + name = variable.name
+
+    # shim/monitoring/test_monitor.py::test_float16_without_a_scaled_loss
+    - for layer in layers_of(model)
+    -     )
+    + for layer in [model]
+    +     )
+
+    # shim/recording/test_beginning.py::test_bits_that_may_be_so_by_chance_show_nothing
+    - if len(values) < _FEW or not np.isfinite(values).all() or
+    + if not np.isfinite(values).all() or
+
+    # shim/recording/test_compare.py::test_a_baseline_is_another_run_of_the_old_program
+    - if os.path.samefile(path, options.new):
+    + if False:
+    - if numbers not in seen:
+    + if True:
+
+    # shim/recording/test_compare.py::test_a_cause_in_the_norms_of_variables_must_be_that_of_all
+    - return causes.pop() if len(causes) == 1 else None
+    + return causes.pop()
+
+    # shim/recording/test_compare.py::test_a_run_that_was_cut_off_is_never_the_same
+    - Kind.CUT_OFF,
+    -             Kind.BEGINS_LATER,
+    + Kind.BEGINS_LATER,
+    - if values["end"] < values["last"]:
+    + if values["end"] > values["last"]:
+
+    # shim/recording/test_compare.py::test_clipping_is_the_cause_only_where_the_other_run_does_not_clip
+    - return own >= _STEPS and not any(counts.values())
+    + return own >= _STEPS
+
+    # shim/recording/test_compare.py::test_disturbed_runs_are_those_of_the_name_and_in_order
+    - glob.glob(glob.escape(root) + ".disturbed-*"
+    + glob.glob(root + ".disturbed-*"
+
+    # shim/recording/test_compare.py::test_few_steps_show_little
+    - FEW = Limit(20, "steps"
+    + FEW = Limit(2, "steps"
+
+    # shim/recording/test_compare.py::test_one_spike_does_not_flatten_the_page
+    - ends[1] if values[-1] - high > _SPIKE * length > 0 else values[-1],
+    + values[-1],
+
+    # shim/recording/test_compare.py::test_optimizers_are_compared_with_those_of_equal_shapes
+    - rest = [candidate for candidate in rest if candidate is not alike[0]]
+    + pass
+
+    # shim/recording/test_compare.py::test_the_command_reports_and_exits_by_the_verdict
+    - "<tr class='here'>" if row[0].startswith(">") else "<tr>"
+    + "<tr class='here'>"
+
+    # shim/recording/test_compare.py::test_what_is_no_record_is_refused_with_a_sentence
+    - if not whole or not -_LAST_COUNT <= value <= _LAST_COUNT:
+    + if not whole:
+
+    # shim/recording/test_disturb_command.py::test_the_command_puts_disturbed_runs_beside_the_record
+    - if path not in paths:
+    -                 os.remove(path)
+    + os.remove(path)
+
+    # shim/recording/test_endings.py::test_all_steps_are_written_and_whether_the_program_ended_itself
+    - if has_ended and not self.is_closed:
+    + if not self.is_closed:
+
+    # shim/recording/test_hostile_files.py::test_a_result_is_written_neither_through_a_link_nor_over_a_record
+    - if stat.S_ISLNK(status.st_mode) or not stat.S_ISREG(status.st_mode):
+    + if not stat.S_ISLNK(status.st_mode) and not stat.S_ISREG(status.st_mode):
+
+    # shim/recording/test_optimizer_settings.py::test_settings_of_keras_optimizers
+    - is_unused = name in options and not value
+    + is_unused = False
+
+    # shim/recording/test_reading.py::test_the_end_line_shows_whether_a_run_was_cut_off
+    - if count_of(value, "end") != self._steps:
+    + if False:
+
+    # shim/recording/test_record_gaps.py::test_a_step_that_ends_with_an_error_is_not_recorded
+    - for step in self._steps:
+    -                 step.failed()
+    + pass
+
+    # shim/recording/test_record_gaps.py::test_the_loss_of_another_thread_is_not_taken
+    - if len(losses) != replicas or not is_one_each:
+    + if len(losses) != replicas:
+
+    # shim/recording/test_record_keras.py::test_recording_changes_nothing_and_says_what_happened
+    - return "apply" if self.is_keras_3 else "apply_gradients"
+    + return "apply_gradients"
+
+    # shim/recording/test_record_sessions.py::test_a_second_recording_is_refused
+    - session.check_not_recording()
+    -     destination =
+    + destination =
+
+    # shim/recording/test_record_sessions.py::test_recording_changes_nothing_and_says_what_happened
+    - with tf1.name_scope(scope):
+    -             yield
+    + yield
+
+    # shim/recording/test_run_record.py::test_an_existing_file_is_refused_before_the_script_starts
+    - if os.path.getsize(self.path) and not is_record(self.path):
+    + if False:
+
+    # shim/recording/test_run_record.py::test_the_script_and_the_process_that_it_starts_have_records
+    - is_parent = (self.is_of_child or os.name == "nt") and self.process == os.getppid()
+    + is_parent = self.process == os.getppid()
+
+    # shim/recording/test_run_record.py::test_wrong_options_are_refused
+    - if parsed.record is None and (parsed.no_norm or parsed.overwrite):
+    + if parsed.record is None and parsed.no_norm:
+
+    # shim/recording/test_show.py::test_each_step_is_counted_as_what_it_is
+    - self._in_a_row = self._in_a_row + 1 if self.last == step - 1 else 1
+    + self._in_a_row = self._in_a_row + 1
+
+    # shim/recording/test_show.py::test_the_option_needs_no_file_and_takes_one
+    - if options.file is None and getattr(options, name) not in (None, "-"):
+    + if False:
+
+    # shim/recording/test_show.py::test_what_the_scale_shows
+    - if scale >= minimum else
+    + if scale > minimum else
+
+    # shim/test_namespaces.py::test_compat_namespaces_reach_the_same_modules
+    - _attach(__name__, ("v1", "v2"))
+    + _attach(__name__, ("v1",))
+    - _attach(__name__, of_top=("keras", "mixed_precision", "train"))
+    + _attach(__name__, of_top=("keras", "mixed_precision"))
+
+    # shim/test_namespaces.py::test_each_name_of_a_module_that_only_we_have_is_there
+    - StepCounts="_monitoring.monitor",
+    + StepCounts="_monitoring.layers",
+
+    # shim/test_namespaces.py::test_each_name_of_the_package_is_there
+    -     _own = {"accumulate": "_core.accumulation"}
+    +     _own = {"accumulate": "_core.scaling"}
+
+    # shim/test_namespaces.py::test_every_namespace_is_an_attribute_of_the_one_above
+    - _attach(__name__, ("mixed_precision", "tpu"))
+    + _attach(__name__, ("mixed_precision",))
+    - _attach(__name__, ("mixed_precision",))
+    + _attach(__name__)
+
+    # shim/test_namespaces.py::test_importing_the_package_and_its_namespaces_leaves_tensorflow_alone
+    - ("mixed_precision", "tpu", "train"), of_top=("keras",)
+    + ("mixed_precision", "train"), of_top=("keras",)
+
+    # shim/test_outer_optimizers.py::test_updates_of_an_optimizer_outside_are_refused
+    - "_distributed_tf_update_step",
+    -         "update_step",
+    + "_distributed_tf_update_step",
+
+    # shim/test_private_hooks.py::test_an_override_that_nothing_calls_is_refused
+    - if hook.instead and has(hook.first) and _is_a_programs(cls, hook.name):
+    + if hook.instead and hook.exists() and _is_a_programs(cls, hook.name):
+
+    # shim/test_public_classes.py::test_our_class_and_tensorflows_class_of_the_same_name_count_as_one
+    - installed.register(cls)
+    + pass
+
+    # shim/tf1/test_distribution.py::test_replicas_agree_and_train_as_with_the_original
+    - totals = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, same)
+    + totals = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.MEAN, same)
+
+    # shim/tf1/test_graph_rewrite.py::test_e1_e5_only_a_mixed_policy_stops_it
+    - return is_set or any(policy.compute_dtype != policy.variable_dtype for policy in policies)
+    + return is_set
+
+    # shim/tf1/test_loss_scales.py::test_exponential_manager
+    - result = then()
+    -         with tf.control_dependencies([runs]):
+    + result = then()
+    +         with tf.control_dependencies([skips]):
+
+    # shim/tf1/test_optimizers.py::TestInASession::test_arguments_reach_the_inner_optimizer
+    - "grad_loss": grad_loss,
+    -         }
+    + }
+
+    # shim/tf1/test_optimizers.py::TestInASession::test_sync_replicas_inside_is_an_error
+    - if any(isinstance(link, tf1.train.SyncReplicasOptimizer) for link in chain_of(optimizer)):
+    + if False:
+
+    # shim/tf1/test_variables.py::test_names_and_order
+    - return inner + list(_variables_in(self._loss_scale_manager, known))
+    + return inner
+    """  # noqa: E501 - names of tests
 
 CODEMODS = r"""
     # codemods/engine/test_comments.py
@@ -616,10 +1072,40 @@ CODEMODS = r"""
     + if False:
     """
 
-COMPLETE = ()
+# Modules that only name what is elsewhere have one text.
+LEAVES = (
+    *("compat/v1/mixed_precision/experimental", "compat/v1/tpu", "compat/v1/train/experimental"),
+    *("contrib/mixed_precision", "contrib/tpu", "mixed_precision/experimental", "tpu"),
+    "train/experimental",
+)
+DIR_FORGOTTEN = """
+    # shim/test_namespaces.py::test_a_namespace_lists_its_symbols_and_nothing_private
+    - __all__, __getattr__, __dir__ = _attach(
+    + __all__, __getattr__, _ = _attach(
+    """
+
+ABOVE_EXPERIMENTAL = ("compat/v1/mixed_precision", "compat/v1/train", "mixed_precision", "train")
+NAMESPACE_FORGOTTEN = """
+    # shim/test_namespaces.py::test_every_namespace_is_an_attribute_of_the_one_above
+    - _attach(__name__, ("experimental",))
+    + _attach(__name__)
+    """
+
+COMPLETE = ("tf_lossscale",)
 """The packages in which each module has a defect."""
 
-WITHOUT_DEFECT: Dict[str, str] = {}
+WITHOUT_DEFECT: Dict[str, str] = {
+    "tf_lossscale/_types.py": "it has annotations only, which `make types` checks",
+}
 """The modules in which none is possible that TensorFlow 2.21 shows, and why."""
 
-DEFECTS: List[Defect] = [*defects("tf_lossscale", SHIM), *defects("codemods", CODEMODS)]
+DEFECTS: List[Defect] = [
+    *defects("tf_lossscale", SHIM),
+    *(defect for leaf in LEAVES for defect in defects(f"tf_lossscale/{leaf}.py", DIR_FORGOTTEN)),
+    *(
+        defect
+        for folder in ABOVE_EXPERIMENTAL
+        for defect in defects(f"tf_lossscale/{folder}/__init__.py", NAMESPACE_FORGOTTEN)
+    ),
+    *defects("codemods", CODEMODS),
+]
