@@ -255,9 +255,9 @@ SHIM = r"""
     - if not hasattr(tensorflow, "__version__"):
     + if False:
 
-    # shim/checkpoint/test_child.py::test_the_child_has_limits
-    - _STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")
-    + _STOPS = ("SIGALRM", "SIGKILL")
+    # shim/checkpoint/test_child.py::test_however_the_child_ends
+    - "damaged: the library that reads it crashed" if ready else failed
+    + failed
 
     # shim/checkpoint/test_convert_for_keras3.py::test_what_is_refused
     - if values.get("decay", 0) != 0:
@@ -346,11 +346,9 @@ SHIM = r"""
     - if frame is None or frame.f_code.co_name != name:
     + if frame is None:
 
-    # shim/keras/test_final.py::test_arguments
-    - self._set_up(inner, _state_of(loss_scale))
-    -         object
-    + self._set_up(inner, _OwnState(loss_scale))
-    +         object
+    # shim/keras/test_final.py::test_wrapping_twice
+    - object.__setattr__(inner, MARK, True)
+    + pass
 
     # shim/keras/test_final.py::test_configs
     - config = {  # an inner optimizer that Keras has already made is not copied
