@@ -387,6 +387,10 @@ SHIM = r"""
     -         return flag
     + if True:
     +         return flag
+    - if not request.same_on_replicas:
+    -         finite =
+    + if False:
+    +         finite =
 
     # shim/keras/test_keras_policies.py::test_a_policy_of_tensorflow_that_is_set_by_our_name_is_ours
     - if not mark.is_experimental:
