@@ -270,10 +270,6 @@ SHIM = r"""
     -     plans.check_no_names(**options)
     + plans.check_known(states)
 
-    # shim/checkpoint/test_damage.py::test_damaged_files_of_a_checkpoint
-    - max(1, -(-length.bit_length() // 7))
-    + max(1, length.bit_length() // 7)
-
     # shim/checkpoint/test_inspect.py::test_optimizers
     - if node.slots and number not in known:
     + if node.slots:
@@ -459,6 +455,24 @@ SHIM = r"""
     - _finalize_layers(plan, models)
     -     report
     + report
+
+    # shim/checkpoint/test_inspect.py::test_unreadable_parts_of_a_checkpoint_are_reported
+    - if needed != stored:
+    + if needed > stored:
+
+    # shim/core/test_gradient_sums.py::test_each_sum_stays_with_its_variable_and_none_stays_none
+    - return [(sums.get(index), variable) for index, (_, variable) in enumerate(pairs)]
+    + return [(sums.get(index, 0.0), variable) for index, (_, variable) in enumerate(pairs)]
+
+    # shim/keras/test_restore_matching.py::test_of_several_none_is_chosen
+    - if len(numbers) == 1 and len(fitting) == 1:
+    + if numbers and fitting:
+
+    # shim/keras/test_restore_matching.py::test_names_can_contradict_an_order
+    - elif stem in stems:
+    -             return True
+    + elif False:
+    +             return True
 
     # shim/keras/test_restore.py::test_two_models_are_given_by_their_names
     - if len(distinct) > 1:
@@ -673,10 +687,6 @@ SHIM = r"""
     # shim/test_public_classes.py::test_our_class_and_tensorflows_class_of_the_same_name_count_as_one
     - installed.register(cls)
     + pass
-
-    # shim/tf1/test_distribution.py::test_replicas_agree_and_train_as_with_the_original
-    - totals = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, same)
-    + totals = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.MEAN, same)
 
     # shim/tf1/test_graph_rewrite.py::test_e1_e5_only_a_mixed_policy_stops_it
     - return is_set or any(policy.compute_dtype != policy.variable_dtype for policy in policies)

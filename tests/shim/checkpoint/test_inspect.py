@@ -319,7 +319,10 @@ def test_unreadable_files_are_reported(content, tmp_path, refused):
 
 
 def test_unreadable_parts_of_a_checkpoint_are_reported(saved, refused):
-    (saved / "model.data-00000-of-00001").unlink()
+    data = saved / "model.data-00000-of-00001"
+    data.write_bytes(data.read_bytes() + b"more")  # as of a later file that was half copied
+    refused(("inspect", saved / "model"), "larger than its index describes")
+    data.unlink()
     refused(("inspect", saved / "model"))
     (saved / "model.index").write_bytes(b"no index")
     refused(("inspect", saved / "model"))
