@@ -288,6 +288,13 @@ def test_a_loss_scale_of_no_known_class(tmp_path, checkpoint, refused):
     refused(("convert", path, tmp_path / "new", "--to", "v1"), "amp/loss_scale")
 
 
+def test_an_optimizer_without_slots_is_known_by_its_counter(tmp_path, checkpoint):
+    values = {"dense/kernel": np.zeros([2], np.float32), "training/SGD/iter": np.int64(5)}
+    _, out, _ = checkpoint("inspect", recorded_files.save(tmp_path / "model", values), "--json")
+    (optimizer,) = json.loads(out)["optimizers"]
+    assert (optimizer["classes"], optimizer["iterations"], optimizer["slots"]) == (["SGD"], 5, {})
+
+
 def test_several_loss_scales(tmp_path, checkpoint):
     values = {
         "current_loss_scale": np.float32(1),

@@ -5,6 +5,7 @@ Their programs and records are in `tests/data`. The second one, a FILE that exis
 """
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -52,6 +53,8 @@ def test_a_record_of_a_replaced_class_says_so_everywhere(tmp_path, capsys):
     said = [line for line in done.stderr.splitlines() if "the shim replaces" in line]
     assert said
     assert "tf.keras.mixed_precision.LossScaleOptimizer" in said[0]
+    paths = re.findall(r"tf\.[\w.]*\w", " ".join(said))
+    assert len(paths) == len(set(paths))
     assert (
         "tf.keras.mixed_precision.LossScaleOptimizer" in read_record(str(replaced)).header.replaced
     )
