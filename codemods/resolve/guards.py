@@ -80,7 +80,7 @@ class Branch(NamedTuple):
       others: the other branches of its statement.
       kind: how the version decides.
       is_never_taken: whether it is certain that the newest TensorFlow does not take it.
-      has_final: whether another branch scales the loss, too.
+      is_scaled_elsewhere: whether another branch scales the loss, too.
       raises: whether the other branch raises an error.
       names: the names of other files that decide; empty if this file does.
       places: the legacy places in it, in the order of the source.
@@ -90,7 +90,7 @@ class Branch(NamedTuple):
     others: Sequence[cst.CSTNode] = ()
     kind: BranchKind = BranchKind.TESTED
     is_never_taken: bool = False
-    has_final: bool = False
+    is_scaled_elsewhere: bool = False
     raises: bool = False
     names: frozenset[str] = frozenset()
     places: tuple[_Guarded, ...] = ()
@@ -105,15 +105,15 @@ def branches_of(program: Program, flags: Flags, known: frozenset[str]) -> list[B
         search, those branches that names of other files may decide are not included.
       known: the paths through other files that lead to legacy symbols.
     """
-    key = tuple(sorted(flags.items(), key=lambda item: item[0]))
-    return program.cached(_branches, key, known)
+    sorted_flags = tuple(sorted(flags.items(), key=lambda item: item[0]))
+    return program.cached(_branches, sorted_flags, known)
 
 
 def obstacles_of_guards(program: Program) -> Iterator[tuple[_Guarded, frozenset[str]]]:
-    """The legacy places in such branches, each with the names of other files that decide.
+    """The legacy places in branches that only some versions take, with the names that decide.
 
-    The names are empty if the file itself decides; otherwise the place is in such a branch if one
-    of them depends on the version.
+    The names are those of other files, any of which may depend on the version: if one does, the
+    place is in such a branch. They are empty if this file alone shows that it is.
     """
     guards = _Guards(program, None)
     places: list[_Guarded] = [place for place in program.places() if moves(place)]
@@ -156,11 +156,14 @@ def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> boo
 
 def _branches(
     program: Program,
-    key: tuple[tuple[str, Optional[tuple[Constant]]], ...],
+    sorted_flags: tuple[tuple[str, Optional[tuple[Constant]]], ...],
     known: frozenset[str],
 ) -> list[Branch]:
-    """The branches around the places that move, each with its places; cached by its arguments."""
-    guards = _Guards(program, dict(key))
+    """The result of `branches_of`, cached by its arguments, so the flags come as a tuple.
+
+    Each branch is listed once, with all the places of which it is the innermost one.
+    """
+    guards = _Guards(program, dict(sorted_flags))
     found: dict[cst.CSTNode, Branch] = {}
     places: list[_Guarded] = [place for place in program.places() if moves(place)]
     places += [place for place in _through_others(program) if place.path in known]
@@ -176,17 +179,20 @@ def _innermost(program: Program, guards: _Guards, place: _Guarded) -> Optional[B
     """The innermost branch that decides about a place; None if there is none.
 
     A branch that only uses the code of the place does not decide if another one scales the loss.
-    None also if the program may raise an error in the place of the branch: that is not silent.
+
+    None also for `if version: legacy()` with `else: raise`, where the version is not known: the
+    newest TensorFlow runs the place or raises the error, and leaves out nothing silently. Where it
+    certainly raises the error, the branch is returned, since the program cannot run.
     """
     for guard in guards.of(place):
-        has_final = _scale_elsewhere(program, guard, place)
-        if guard.kind is BranchKind.USED and has_final:
+        is_scaled_elsewhere = _is_scaled_elsewhere(program, guard, place)
+        if guard.kind is BranchKind.USED and is_scaled_elsewhere:
             continue
         raises = any(map(_raises, guard.others))
-        may_raise = raises and not guard.is_never_taken
-        if may_raise and guard.kind is BranchKind.TESTED:
+        is_run_or_error = raises and not guard.is_never_taken
+        if is_run_or_error and guard.kind is BranchKind.TESTED:
             return None
-        return guard._replace(has_final=has_final, raises=raises)
+        return guard._replace(is_scaled_elsewhere=is_scaled_elsewhere, raises=raises)
     return None
 
 
@@ -250,23 +256,29 @@ class _Guards:
     def _decided(
         self, above: cst.CSTNode, below: cst.CSTNode, deciding: Sequence[cst.CSTNode]
     ) -> Iterator[Branch]:
-        """The guard that a statement or expression is for one of its parts.
+        """The guard that the tests of a statement or expression are for one of its branches.
 
-        It is none if no version decides, or if the newest TensorFlow certainly takes this part.
+        There is none if no version decides, or if the newest TensorFlow certainly takes the branch.
+        What it runs in place of the branch is in the other branches, or else after or beside them.
+
+        Args:
+          above: the statement or expression.
+          below: the branch.
+          deciding: the tests, of which the first that depends on the version counts.
         """
         program = self._program
-        for part in deciding:
-            depends, names = self._depends(part)
+        for test in deciding:
+            depends, names = self._depends(test)
             if not depends:
                 continue
-            is_taken = self._is_taken(above, below, part)
+            is_taken = self._is_taken(above, below, test)
             if is_taken:
                 return
             others = self._other_parts(above, below, deciding)
             yield Branch(
                 below,
                 others or _following(program, above) or self._beside(above, below),
-                is_never_taken=is_taken is not None,
+                is_never_taken=is_taken is False,  # not if it is unknown
                 names=frozenset(names),
             )
             return
@@ -515,7 +527,7 @@ _NOT_SCALING = (Mention.TEST, Mention.ANNOTATION)
 """What a place can do with a class without making an optimizer of it."""
 
 
-def _scale_elsewhere(program: Program, branch: Branch, place: _Guarded) -> bool:
+def _is_scaled_elsewhere(program: Program, branch: Branch, place: _Guarded) -> bool:
     """Whether another branch scales the loss after the upgrade.
 
     It uses the current API, or a legacy name, which becomes the shim's: prouast/prpy has a branch

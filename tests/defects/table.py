@@ -760,7 +760,7 @@ CODEMODS = r"""
     # codemods/resolve/test_small_sources.py
     - return bool(paths) and all(_names_class(path) for path in paths)
     + return bool(paths)
-    - is_never_taken=is_taken is not None,
+    - is_never_taken=is_taken is False,
     + is_never_taken=False,
     - return not _is_guarded(program, attribute)
     + return True
@@ -914,7 +914,7 @@ CODEMODS = r"""
     # codemods/rules/test_rules.py::test_example
     - if why is Why.RE_EXPORT:
     + if False:
-    - if branch.has_final:
+    - if branch.is_scaled_elsewhere:
     + if False:
     - is_unsafe = proposal.outcome is Safety.UNSAFE and self._options.unsafe
     + is_unsafe = proposal.outcome is Safety.UNSAFE

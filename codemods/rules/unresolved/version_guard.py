@@ -75,7 +75,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     """Reports each such branch once, at its first legacy name, and comparisons of text."""
     for branch in branches_of(program, decision.flags, decision.moved | decision.kept):
         first = branch.places[0]
-        if branch.has_final:
+        if branch.is_scaled_elsewhere:
             is_certain = branch.is_never_taken or branch.kind is BranchKind.IMPORTED
             words = _REMOVABLE if is_certain else _BOTH
             yield Proposal.note(first.node, "LS908", symbol_of(first), words)
