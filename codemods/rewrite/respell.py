@@ -147,10 +147,11 @@ class _Speller:
         return found
 
     def _spell(self, variable: Variable) -> None:
-        """Rewrites the uses of a name, and what binds it where that is right for most of them.
+        """Rewrites the uses of a name, and what binds it if it has one new path.
 
-        A name without one new path stays bound if uses stay, or if nothing here reads it. Then each
-        of its imports is rewritten by itself; otherwise they go with the uses.
+        Without one, each use is rewritten by itself. The name stays bound if uses of it stay, or if
+        nothing here reads it, and then each of its imports is rewritten by itself, too. Otherwise
+        `edits` removes them, once no use is left.
         """
         uses = self._uses(variable)
         path = self._new_path(variable, uses)
@@ -168,29 +169,35 @@ class _Speller:
         """Gives a name the meaning `path` where it is bound; returns what it is called then."""
         for binding in _bindings(variable):
             place = self._place_of(binding)
-            if place is not None and place.root is not None:
-                self.targets[place] = path
+            if place is None or place.root is None:
+                continue  # an import, which `retarget` changes
+            self.targets[place] = path  # what is assigned: a use of the name that it begins with
         if not _has_import(variable):
             return variable[1]
         return self.imports.retarget(variable, path, [use.name for use in uses])
 
     def _spell_use(self, variable: Variable, use: _Use, path: Optional[str], local: str) -> None:
-        """Rewrites one use of a name, which then means `path` and is called `local`."""
+        """Rewrites one use of a name, which then means `path` and is called `local`.
+
+        Without `path`, the name keeps its meanings.
+        """
         if use.is_removed:
             self._lose(variable, use.name)
-        elif use.place is None or use.target is None:
             return
-        elif path is not None and use.base == path:
+        if use.place is None or use.target is None:
+            return  # it stays as it is
+        if path is not None and use.base == path:
             self._replace(use.place.node, local + use.target[len(path) :])
-        else:
-            self._write(variable, use.name, use.place, use.target, path is None)
+            return
+        keeps_meanings = path is None
+        self._write(variable, use.name, use.place, use.target, keeps_root=keeps_meanings)
 
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
         """The path that a name is to mean; None if it is not given another meaning.
 
-        That is the module that most uses need, if the name is free to mean any. Otherwise it is the
-        new path of what the name is bound to: where that is a symbol, where uses stay, and where
-        other files read the name.
+        Uses that stay and other files read the name for what it is bound to, so it moves with that,
+        if that has one new path; likewise a name that is assigned a symbol. Any other name is free
+        to mean the module that most uses need. An import that other symbols need stays.
         """
         bindings = _bindings_to_values(variable)
         places = [self._place_of(binding) for binding in bindings]
@@ -207,8 +214,9 @@ class _Speller:
             return path_of_values
         if is_imported and self.imports.is_read_elsewhere(variable):
             return path_of_values
-        wanted = [use.base for use in remaining] if uses else [path_of_values]
-        return _new_module(wanted, bindings)
+        if not uses:
+            return _new_module([path_of_values], bindings)
+        return _new_module([use.base for use in remaining], bindings)  # None if all are removed
 
     def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
         """The new path that all places have; None if they differ, or if one has none."""
