@@ -11,17 +11,21 @@ import libcst as cst
 from ..resolve.tree import Edit, Edited, Parents, ancestors
 from .comments import closed_up, comments_in, emptied
 
-__all__ = ["Change", "edits_of_lines"]
+__all__ = ["NO_IMPORT", "Change", "edits_of_lines"]
 
 _Small = cst.BaseSmallStatement
 _LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
 
 class Change(NamedTuple):
-    """The new path and local name of one import alias; None removes it."""
+    """The new path and local name of one import alias; without a path, it is removed."""
 
     path: Optional[str] = None
     local: str = ""
+
+
+NO_IMPORT = Change()
+"""Removes an import alias."""
 
 
 def edits_of_lines(

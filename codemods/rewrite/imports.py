@@ -15,7 +15,7 @@ from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path
 from ..resolve.scopes import Binding, BindingKind, Scope, ScopeKind, dotted
 from ..resolve.tree import Edit
-from .import_lines import Change, edits_of_lines
+from .import_lines import NO_IMPORT, Change, edits_of_lines
 
 __all__ = ["ImportEdits", "Variable"]
 
@@ -76,10 +76,12 @@ class ImportEdits:
         self._changes[alias] = Change(path, local)
 
     def drop(self, variable: Variable) -> bool:
-        """Removes the imports of a name that nothing reads any more, unless new code does.
+        """Removes the imports of a name that the file's own code no longer reads.
 
-        Returns False if they stay: something else may read the name, not only imports bind it, or
-        one of several imports is all that its block has.
+        Returns whether nothing else is to be done about them: they are removed, or stay because the
+        new code reads the name. False if they may need new paths, since they stay for other
+        reasons: something else may read the name, not only imports bind it, or one of several
+        imports is all that its block has.
         """
         owner, name = variable
         if variable in self._needed:
@@ -95,7 +97,7 @@ class ImportEdits:
             return False
         for binding in bindings:
             assert isinstance(binding.node, cst.ImportAlias)
-            self._changes.setdefault(binding.node, Change())
+            self._changes.setdefault(binding.node, NO_IMPORT)
         return True
 
     def drop_dotted(self, variable: Variable, stay: set[str], go: set[str]) -> None:
@@ -110,7 +112,7 @@ class ImportEdits:
             others = [
                 other for other in aliases if other not in self._changes and other is not alias
             ]
-            self._changes[alias] = Change() if others else Change(name, name)
+            self._changes[alias] = NO_IMPORT if others else Change(name, name)
 
     def _legacy_module(self, alias: cst.CSTNode) -> str:
         """The module of `import tensorflow.contrib...` without a name of its own; empty if none."""
@@ -151,7 +153,7 @@ class ImportEdits:
         for alias in sorted(self._changes, key=self.program.order.__getitem__):
             change = self._changes[alias]
             if (self._block(alias), change) in seen:
-                self._changes[alias] = Change()  # equal to an earlier one
+                self._changes[alias] = NO_IMPORT  # equal to an earlier one
             if change.path is not None:
                 seen.add((self._block(alias), change))
         return edits_of_lines(self.program.parents, self._changes, self._statements)
