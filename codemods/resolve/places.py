@@ -192,7 +192,8 @@ class Places:
         """Adds the first legacy symbol of the chain that a name begins, or else its last module.
 
         A chain that ends at a name of the shim without a legacy twin, such as the final class, is
-        migrated already.
+        migrated already, unless a module of twins, such as `tfls.contrib.mixed_precision`, is in
+        it. A module is mixed if the chain is another one, or none, on some paths.
         """
         space: Optional[NamespaceUse] = None
         is_mixed = False
@@ -205,12 +206,13 @@ class Places:
             modules = _modules_of(paths)
             legacy_modules = [path for path in modules if modules[path] is not None]
             if legacy_modules:
-                is_mixed = len(set(map(_name_of, modules.values()))) > 1
+                names_of_modules = {_name_of(module) for module in modules.values()}
+                is_mixed = len(names_of_modules) > 1
                 space = NamespaceUse(node, scope, min(legacy_modules), name)
         last, last_meanings = chain[-1]
         names = _names_in_shim(last_meanings)
-        is_module_of_shim = space is not None and is_of_shim(space.path)
-        if names and not is_module_of_shim:
+        has_module_of_twins = space is not None and is_of_shim(space.path)
+        if names and not has_module_of_twins:
             self.migrated.append((last, min(names)))
         elif space is not None:
             self._module(space, last_meanings, is_mixed)
@@ -281,18 +283,20 @@ class Places:
     def _maybe_legacy(self, node: cst.Attribute) -> None:
         """Adds a place with the name of a legacy symbol, unless it is known to be another one.
 
-        An object such as `self` or `modules["tf"]` can hold anything, so what is read from it
-        counts below the name of a module only. What comes through another file, a star import, a
-        call or a parameter counts there, too, and by a name that only legacy symbols have.
+        What is read from something that is called like a module of legacy symbols is likely one.
+        For objects such as `self` or `modules["tf"]`, which can hold anything, nothing else counts.
+        What comes through another file, a star import, a call or a parameter is likely one also if
+        only legacy symbols have its name. An attribute of another file with a common name counts
+        only if that file turns out to import it from TensorFlow.
         """
         name, through = node.attr.value, code_of(node.value)
         is_below_module = self._is_below_module(node, through.rpartition(".")[2])
-        is_final = name == CLASS and bool(_FINAL_MODULE.search(through))
+        may_be_final = name == CLASS and bool(_FINAL_MODULE.search(through))
         root = _first_name(node)
         scope = self._scopes.loads.get(root) if root is not None else None
         if root is None or scope is None or root.value in ("self", "cls"):
             if is_below_module:
-                self._unclear(node, self._scopes.module_scope, Why.CALL, through, is_final)
+                self._unclear(node, self._scopes.module_scope, Why.CALL, through, may_be_final)
             return
         if _is_of_look_alike(self._origins.of_name(root.value, scope)):
             return
@@ -304,7 +308,7 @@ class Places:
         if path:
             self._of_project(node, scope, path.rpartition(".")[0], is_likely)
         elif is_likely:
-            self._without_path(node, scope, meanings, through, is_final)
+            self._without_path(node, scope, meanings, through, may_be_final)
 
     def _of_project(self, node: cst.Attribute, scope: Scope, module: str, is_likely: bool) -> None:
         """Adds an attribute of another file, which may have imported it from TensorFlow."""
@@ -319,14 +323,14 @@ class Places:
         scope: Scope,
         meanings: frozenset[str],
         through: str,
-        is_final: bool,
+        may_be_final: bool,
     ) -> None:
         """Adds an attribute of what comes through a star import, a call or a parameter."""
         if STAR in meanings:
-            self._unclear(node, scope, Why.STAR, _stars_of_others(scope), is_final)
+            self._unclear(node, scope, Why.STAR, _stars_of_others(scope), may_be_final)
         elif CALL in meanings or PARAMETER in meanings:
             origin = self._origin_of_returned(node, scope)
-            self._unclear(node, scope, Why.CALL, through, is_final, origin)
+            self._unclear(node, scope, Why.CALL, through, may_be_final, origin)
 
     def _is_below_module(self, node: cst.Attribute, above: str) -> bool:
         """Whether an attribute is read from what is called like a module of legacy symbols."""
