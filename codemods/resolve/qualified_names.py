@@ -99,13 +99,18 @@ _KERAS = ("keras", "tf_keras")
 def attribute_path(path: str, target: str) -> Optional[str]:
     """The attributes that lead from the module `path` to `target`; None if none do.
 
-    They are empty if both are the same. The root of one TensorFlow namespace leads to the others
-    through its `compat`, where the newest API is `v2`. `tensorflow.compat` leads nowhere.
+    They are empty if both are the same. `target` may be below the module by another path: a module
+    of a Keras package has what `tensorflow.keras` has there. The root of one TensorFlow namespace
+    leads to the others through its `compat`, where the newest API is `v2`; a module below the root
+    leads to no other namespace, and `tensorflow.compat` to nothing but itself.
 
     >>> attribute_path("tensorflow.compat.v1", "tensorflow.compat.v1.tpu.cross_replica_sum")
     'tpu.cross_replica_sum'
     >>> attribute_path("tensorflow.compat.v1", "tensorflow.keras.mixed_precision.Policy")
     'compat.v2.keras.mixed_precision.Policy'
+    >>> attribute_path("keras.mixed_precision", "tensorflow.keras.mixed_precision.Policy")
+    'Policy'
+    >>> attribute_path("tensorflow.compat.v1.train", "tensorflow.keras.mixed_precision.Policy")
     """
     if target == path:
         return ""
@@ -116,7 +121,7 @@ def attribute_path(path: str, target: str) -> Optional[str]:
         return None
     module = root.rest
     if root.name in _KERAS:
-        module = f"keras.{root.rest}".rstrip(".")  # as `tensorflow` names it
+        module = f"keras.{root.rest}".rstrip(".")  # its path below `tensorflow`
     if _is_below_root(root, wanted):
         return _below(module, wanted.rest)
     if module:
@@ -126,15 +131,20 @@ def attribute_path(path: str, target: str) -> Optional[str]:
 
 
 def _is_below_root(root: Root, wanted: Root) -> bool:
-    """Whether the TensorFlow namespace of `root` has what `wanted` names."""
+    """Whether the TensorFlow namespace of `root` has what `wanted` names.
+
+    `compat.v2` and the Keras packages have the newest API, which `tensorflow` itself has.
+    `compat.v1` has little of it.
+    """
     if wanted.name == root.name:
         return True
-    is_in_both = root.name == "v1" and wanted.rest in _IN_BOTH
-    return wanted.name == "tf" and (root.name != "v1" or is_in_both)
+    if wanted.name != "tf":
+        return False
+    return root.name != "v1" or wanted.rest in _IN_BOTH
 
 
 def _below(module: str, path: str) -> Optional[str]:
-    """The rest of `path` below `module`, which may be empty; None if it is not below."""
+    """The rest of `path` below `module`; None if it is not below. All is below an empty module."""
     if not module:
         return path
     return path[len(module) + 1 :] if path.startswith(f"{module}.") else None
