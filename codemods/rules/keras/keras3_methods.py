@@ -56,7 +56,11 @@ _OVERRIDDEN = (
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Reports tests for the methods, calls on optimizers of unknown origin, and overrides."""
+    """Reports overrides of the methods that steps use, and uses of Keras 2's methods.
+
+    Tests for Keras 2's methods, and calls of them, are reported only if nothing in the run shows
+    what makes its loss-scale optimizers.
+    """
     if not options.for_keras_3 and not options.to_shim:
         return
     if not is_origin_known(decision):
@@ -78,11 +82,11 @@ def _of_unknown_origin(program: Program) -> Iterator[Proposal]:
 
 def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:
     """The classes and objects of which methods are replaced that `fit` on Keras 3 does not call."""
-    has_makers = Trait.MAKER in decision.others
+    is_made_elsewhere = Trait.MAKER in decision.others
     for scope in program.scopes.all:
         owner = scope.node
         if isinstance(owner, cst.ClassDef):
-            yield from _overrides_of_class(program, owner, has_makers)
+            yield from _overrides_of_class(program, owner, is_made_elsewhere)
     for name in SCALING:
         for attribute in program.attributes(name):
             if not program.is_stored(attribute) or _is_missing(program, attribute):
@@ -92,24 +96,30 @@ def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:
 
 
 def _overrides_of_class(
-    program: Program, owner: cst.ClassDef, has_makers: bool
+    program: Program, owner: cst.ClassDef, is_made_elsewhere: bool
 ) -> Iterator[Proposal]:
-    """Reports a class that is, or may be, a loss-scale optimizer with such methods."""
+    """Reports a class that is, or may be, a loss-scale optimizer and has one of `_STEPS`.
+
+    Methods of a base in the file count, too. A class with a base from another file may be one if it
+    has a method of Keras 2 and other files make loss-scale optimizers (`is_made_elsewhere`).
+    """
     bases = (class_named(program, base.value) for base in owner.bases)
     classes = [owner, *filter(None, bases)]
     scopes = (scope for scope in program.scopes.all if scope.node in classes)
     names = {name for scope in scopes for name in scope.bindings}
     if names.isdisjoint(_STEPS):
         return
-    may_wrap = has_makers and may_inherit(program, owner) and not names.isdisjoint(SCALING)
-    if may_wrap or inherits(program, owner):
+    has_scaling = not names.isdisjoint(SCALING)
+    may_be_optimizer = is_made_elsewhere and has_scaling and may_inherit(program, owner)
+    if may_be_optimizer or inherits(program, owner):
         yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
 
 
 def _is_missing(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a method is only set where the object has none, so that it is a plain optimizer.
+    """Whether a method is assigned only where the object lacks it, and so is a plain optimizer.
 
-    The innermost condition with the name of the method says so, by `not` or by its other branch.
+    The innermost condition with the name of the method decides: the assignment must be in its body
+    if it begins with `not`, as in `if not hasattr(opt, "get_scaled_loss")`, else in its `else`.
     """
     name = attribute.attr.value
     below: cst.CSTNode = attribute
