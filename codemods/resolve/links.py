@@ -45,7 +45,11 @@ _REGULAR_EXPRESSIONS = ("re", "regex")
 
 
 def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
-    """The links of a file, from its tree or from the trees of its cells."""
+    """What a file imports, reads from there, and has itself, from its tree or those of its cells.
+
+    What it reads from the files that it loads by computed names counts only if it loads such. If
+    one tree is missing, because it cannot be parsed, nothing is known about the file.
+    """
     known = list(trees)
     if any(tree is None for tree in known):
         return UNKNOWN
