@@ -192,7 +192,10 @@ class Workers:
             yield from self._results()
 
     def _give_out(self, waiting: _Waiting) -> None:
-        """Gives each idle worker a job, and starts more workers if there are more jobs."""
+        """Gives each idle worker a job, and starts more workers for those that any can do.
+
+        A job for a file that a worker has read waits for that worker, even if others are idle.
+        """
         for worker in self._workers:
             if worker.job is None:
                 self._give_next(worker, waiting)

@@ -183,7 +183,8 @@ class Desk:
         """Drops trees of other files that would take too much memory beside those of a file.
 
         Returns:
-          The estimate of its own, in bytes, which counts as garbage until the work is kept.
+          The estimate of its own, in bytes. It counts as garbage from now on, also if reading the
+          file fails; `_keep` takes it out again.
         """
         size = memory_of_file(source, path)
         kept = self._drop(MOST_MEMORY - size)
@@ -236,7 +237,10 @@ def importing_lines(source: bytes) -> Iterator[bytes]:
 
 
 def _links_of_unparsed(source: bytes) -> Links:
-    """The links of a file that cannot be parsed: every word in its lines with `import`."""
+    """The links of a file that cannot be parsed: every word in its lines with `import`.
+
+    With too many words, it may import any file.
+    """
     found: set[str] = set()
     for line in importing_lines(source):
         for word in _WORD.finditer(line.decode("utf-8", "replace")):
