@@ -69,10 +69,11 @@ def _foreign_uses(program: Program) -> list[ForeignUse]:
 
 
 def _calls(program: Program) -> Iterator[ForeignUse]:
-    """Yields the uses of what only Keras 2's class has, on models and on other objects.
+    """Yields the uses of what only Keras 2's class has and no test decides about.
 
-    On a model, these are the calls of its methods and the reads of `loss_scale`, unless `compile`
-    gets a loss-scale optimizer. On objects of unknown origin, these are the calls alone.
+    On `model.optimizer`, these are the calls of its methods and the reads of `loss_scale`, unless
+    `compile` gets a loss-scale optimizer. On other objects of unknown origin, these are the calls
+    alone: anything can have a `loss_scale`.
     """
     is_wrapped = program.cached(_compiles_wrapped)
     for name in (*SCALING, _SCALE):
@@ -81,9 +82,9 @@ def _calls(program: Program) -> Iterator[ForeignUse]:
                 continue
             if is_compiled(program, attribute.value):
                 if not is_wrapped:
-                    yield ForeignUse(attribute, name, True)
+                    yield ForeignUse(attribute, name, is_compiled=True)
             elif name != _SCALE and _is_foreign(program, attribute.value):
-                yield ForeignUse(attribute, name, False)
+                yield ForeignUse(attribute, name, is_compiled=False)
 
 
 def _is_plain_use(program: Program, attribute: cst.Attribute) -> bool:

@@ -134,7 +134,14 @@ def _is_passed_on(program: Program, optimizer: cst.BaseExpression) -> bool:
 
 
 def _all_dynamic(program: Program, reads: frozenset[str]) -> bool:
-    """Whether the file names the class, and each optimizer that it makes scales dynamically."""
+    """Whether the file names the class, and each optimizer that it makes scales dynamically.
+
+    Imports and class tests name it, too, and make none.
+
+    Args:
+      program: the file.
+      reads: the names of the file that other files may read.
+    """
     classes = [
         reference.node for reference in program.references if reference.legacy.is_keras_optimizer
     ]
