@@ -1107,7 +1107,7 @@ NAMESPACE_FORGOTTEN = """
     + _attach(__name__)
     """
 
-COMPLETE = ("tf_lossscale",)
+COMPLETE = ("tf_lossscale", "codemods")
 """The packages in which each module has a defect."""
 
 WITHOUT_DEFECT: Dict[str, str] = {

@@ -261,7 +261,7 @@ def by_object(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Iterable[Foun
             continue
         keys_of_layout = {name: keys[name] for name in layout.roles}
         if layout is V1:
-            layout = _layout_of(children, number)
+            layout = _layout_of(children, number)  # of Keras: it names the same variables
         found.append((layout, keys_of_layout))
     for keys in keys_of_objects:
         _add_unknown(found, keys, tensors)

@@ -91,9 +91,10 @@ def _windows(runs: Runs, metric: str) -> Iterator[Window]:
     """Yields the windows in which the distance of all runs is known.
 
     Two runs part at the first step that only one of them skips, and are far apart from there on.
-    Until the new run parts from the old one, the pairs that have not parted, either, are like it.
-    Afterwards, or if there is no such pair any more, all pairs count, if some runs have another
-    loss scale: without those, nothing says how far it may be.
+    Until the new run parts from the old one, it is compared with those pairs of runs of the old
+    program that have not parted, either. Afterwards, or if there is no such pair any more, it is
+    compared with all pairs, if some of these runs had another loss scale, and so skipped other
+    steps. Without such runs, nothing says how far it may be, and no more windows are yielded.
     """
     new = _means(runs.differences(metric, runs.old, runs.new))
     everyone = [runs.old, *(again.run for again in runs.again)]
@@ -107,8 +108,12 @@ def _windows(runs: Runs, metric: str) -> Iterator[Window]:
         near = _known(alike, max(index - 1, 0), index + 2)
         if distance is not None and here:
             floor = limits.FLOOR.value
-            mean = max(sum(here) / len(here), floor)
-            yield Window(index * _SIZE, max(distance, floor), max([floor, *near]), mean)
+            yield Window(
+                first=index * _SIZE,
+                new=max(distance, floor),
+                largest=max([floor, *near]),
+                mean=max(sum(here) / len(here), floor),
+            )
 
 
 def _pairs_like_the_new_run(runs: Runs, pairs: List["_Pair"], end: int) -> List["_Pair"]:

@@ -248,13 +248,20 @@ class _MarkedStepInGraph(WatchedStep):
 class _Arguments:
     """The arguments of a step, whose pairs may be an iterator that can be read once.
 
-    It is not a tuple: a strategy passes it on without looking into it. There are no gradients and
-    variables if the arguments are not as expected.
+    It is not a tuple: a strategy passes it on without looking into it.
+
+    Attributes:
+      args: the positional arguments to pass on, without the optimizer; an iterator that was read is
+        a new one.
+      kwargs: the keyword arguments to pass on.
+      gradients: the gradients; empty if the arguments are not as expected.
+      variables: their variables; likewise.
+      are_sums: whether the caller has already combined the gradients of all replicas.
     """
 
     gradients: Gradients = ()
     variables: Variables = ()
-    are_sums = False  # whether the caller has already combined the gradients of all replicas
+    are_sums = False
 
     def __init__(
         self,
@@ -276,7 +283,7 @@ class _Arguments:
             if kind.is_keras_3:
                 gradients, variables = _lists_of_keras_3(optimizer, given)
             else:
-                pairs = _pairs_of(given)
+                pairs = _pairs_of(given)  # changes `bound`, of which `given` is a part
                 self.args, self.kwargs = bound.args[1:], bound.kwargs
                 gradients = [gradient for gradient, _ in pairs]
                 variables = [variable for _, variable in pairs]

@@ -657,7 +657,14 @@ class Attributes:
         return [(owner, name, earlier is _MISSING) for owner, name, earlier in self._earlier]
 
     def undo(self, modules: Iterable[ModuleType]) -> None:
-        """Restores all of them. `modules` may have cached copies of our symbols."""
+        """Restores all of them, also those that somebody else has set since.
+
+        The last change is undone first, because the value before it may be ours. Only one
+        installation exists at a time, so what `replaced` lists is all its own.
+
+        Args:
+          modules: loaded modules that may have copied our symbols, which are removed from them.
+        """
         for owner, name, earlier in reversed(self._earlier):
             if earlier is _MISSING:
                 _forget(owner, name)
