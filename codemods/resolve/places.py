@@ -209,13 +209,22 @@ class Places:
                 names_of_modules = {_name_of(module) for module in modules.values()}
                 is_mixed = len(names_of_modules) > 1
                 space = NamespaceUse(node, scope, min(legacy_modules), name)
-        last, last_meanings = chain[-1]
-        names = _names_in_shim(last_meanings)
+        self._resolve_end(chain[-1], space, is_mixed)
+
+    def _resolve_end(
+        self,
+        end: tuple[cst.CSTNode, frozenset[str]],
+        space: Optional[NamespaceUse],
+        is_mixed: bool,
+    ) -> None:
+        """Adds a chain without a legacy symbol: as migrated, or as its last legacy module."""
+        last, meanings = end
+        names = _names_in_shim(meanings)
         has_module_of_twins = space is not None and is_of_shim(space.path)
         if names and not has_module_of_twins:
             self.migrated.append((last, min(names)))
         elif space is not None:
-            self._module(space, last_meanings, is_mixed)
+            self._module(space, meanings, is_mixed)
 
     def _chain(
         self, name: cst.Name, meanings: frozenset[str]

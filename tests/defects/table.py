@@ -1017,6 +1017,10 @@ CODEMODS = r"""
     - _NAME.search(_SETTINGS.sub(b"", data))
     + _NAME.search(data)
 
+    # codemods/resolve/test_python_nodes.py
+    - "op", "ops", "rest", "simple",
+    + "op", "ops", "orelse", "rest", "simple",
+
     # codemods/resolve/test_small_sources.py::test_dependence_on_the_version
     - if has_call and not _handles_attribute_error(program, statement):
     + if has_call:

@@ -83,17 +83,17 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     """Reports each such string."""
     is_legacy = functools.partial(_is_legacy, options, decision)
     for string in program.scopes.strings:
+        path = _path_in(program, string, is_legacy)
+        code, message = "LS912", _PATH.format(path.written, path.twin) if path else ""
         completed = _completed(program, string, is_legacy)
-        found = (
-            _Path(completed, completed, 0) if completed else _path_in(program, string, is_legacy)
-        )
-        if found is not None:
-            code = "LS902" if completed else "LS912"
-            message = _message(program, string, found) if completed else ""
-            message = message or _PATH.format(found.written, found.twin)
-            if _is_item_stored(program, string) or _is_set(program, string):
-                message = WRITTEN
-            yield Proposal.report(string, code, found.symbol, message)
+        if completed:
+            path = _Path(completed, completed, 0)
+            code, message = "LS902", _message(program, string, path)
+        if path is None:
+            continue
+        if _is_item_stored(program, string) or _is_set(program, string):
+            message = WRITTEN
+        yield Proposal.report(string, code, path.symbol, message)
 
 
 def _message(program: Program, string: cst.SimpleString, found: _Path) -> str:
