@@ -155,7 +155,8 @@ class Links(NamedTuple):
       loads: whether it loads modules or files by names that are computed.
       reads_of_loaded: the names that it may read of these; `*` as above.
       traits: what the file has, if it was not read as a whole.
-      is_known: whether it could be parsed; otherwise `imports` has all words that it may import.
+      is_known: whether it could be parsed; otherwise `imports` has all words of its imports,
+        and it may read any name of these modules.
     """
 
     imports: frozenset[str] = frozenset()

@@ -232,12 +232,31 @@ class Desk:
 
 
 def importing_lines(source: bytes) -> Iterator[bytes]:
-    """The lines with `import` of a source that cannot be parsed."""
-    return (line[0] for line in _IMPORTING.finditer(source))
+    """The imports of a source that cannot be parsed, each with the lines in which it goes on."""
+    found = _IMPORTING.search(source)
+    while found is not None:
+        end = _end_of_import(source, found.start(), found.end())
+        yield source[found.start() : end]
+        found = _IMPORTING.search(source, end)
+
+
+def _end_of_import(source: bytes, start: int, end: int) -> int:
+    """Where the statement in a line ends: after its parentheses, and not at a backslash."""
+    still_open = 0
+    while True:
+        code = source[start:end].partition(b"#")[0]
+        still_open += code.count(b"(") - code.count(b")")
+        is_continued = still_open > 0 or code.rstrip().endswith(b"\\")
+        if not is_continued or end == len(source):
+            return end
+        start = end + 1
+        end = source.find(b"\n", start)
+        if end < 0:
+            end = len(source)
 
 
 def _links_of_unparsed(source: bytes) -> Links:
-    """The links of a file that cannot be parsed: every word in its lines with `import`.
+    """The links of a file that cannot be parsed: every word in its imports.
 
     With too many words, it may import any file.
     """

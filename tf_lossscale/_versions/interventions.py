@@ -46,7 +46,8 @@ class Intervention(NamedTuple):
     Attributes:
       what: the class or module, and its attributes.
       reason: why; none of these has a public way.
-      scope: from when to when. At its end, an undo restores what nobody else has replaced since.
+      scope: from when to when. At its end, an undo restores what was there. `uninstall()` does so
+        in any case, the others unless somebody else has replaced it since.
     """
 
     what: str

@@ -41,6 +41,8 @@ ATTACKS = {
     ),
     "a long line without import": (lines_with_import, b"x " * (SIZE // 2)),
     "a long line of names like import": (lines_with_import, b"ximport " * (SIZE // 8)),
+    "imports that do not end": (lines_with_import, b"import (\n" * (SIZE // 9)),
+    "imports that go on": (lines_with_import, b"import x #\\\nimport \\\n" * (SIZE // 21)),
     "many magic lines": (restored, "%x\n" * (SIZE // 6)),
     "a magic line of many lines": (restored, "%x\\\n" * (SIZE // 8)),
     "an assignment to many names": (restored, "a," * (SIZE // 2)),

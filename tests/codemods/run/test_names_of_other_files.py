@@ -187,6 +187,21 @@ def test_an_import_that_others_read_keeps_its_module(command_line, options, use)
     assert ".keras import mixed_precision\n" in after
 
 
+@pytest.mark.parametrize(
+    "statement", ["from pkg import (  # )\n    a,\n)", "import pkg, \\\n    a"]
+)
+def test_the_imports_of_python_2_may_go_on_in_the_next_lines(command_line, statement):
+    """A file that cannot be parsed may read each name of what it imports."""
+    files = {
+        "pkg/__init__.py": "",
+        "pkg/a.py": "from tensorflow.keras import mixed_precision\n\n"
+        "policy = mixed_precision.experimental.Policy('float32')\n",
+        "main.py": f"{statement}\n\nprint getattr(a, name)\n",
+    }
+    after = migrate(command_line, files, "--keras", "2").sources["pkg/a.py"]
+    assert ".keras import mixed_precision\n" in after
+
+
 @pytest.mark.parametrize("options", TARGETS)
 def test_the_entry_points_of_a_setup_belong_to_one_program(command_line, options):
     """What loads them is not in the run; one can make an optimizer, and another one test it."""
