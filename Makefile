@@ -36,6 +36,11 @@ GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21
 # is that of tests/conftest.py.
 PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
 
+# The codemods fork for each run of the command, which takes five times longer in a process that has
+# trained with TensorFlow before, so that their tests have processes of their own.
+CODEMODS = tests/codemods
+OTHERS = tests --ignore $(CODEMODS)
+
 # Who adds a test sees what it costs.
 SLOWEST = --durations 15 --durations-min 2
 
@@ -73,10 +78,13 @@ types: $(TEST)/.ready
 	$(TEST)/bin/mypy
 
 unit: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) -m "not slow" tests
+	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) -m "not slow" $(CODEMODS)
+	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) -m "not slow" $(OTHERS)
 
+test-long: export TFLS_TEST_SIZE = long
 test-long: $(TEST)/.ready
-	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) tests
+	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) $(CODEMODS)
+	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) $(OTHERS)
 
 # Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready
