@@ -35,7 +35,7 @@ while ended:
     with open(path, "rb") as file:
         found = file.read()
     content = {b"old" * 9999: "old", b"new" * 9999: "new"}.get(found, repr(found[:100]))
-    print(status, content, *os.listdir(folder))
+    print(status, content, *os.listdir(folder), flush=True)  # or a child would print it, too
 """
 # Waits for signals in the middle of a replacement.
 WAITS = """
