@@ -10,9 +10,9 @@ import pytest
 from documents import ROOT, Text, blocks
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-CHECK, BASELINE, REVIEWS, HOOK, CONTAINER, MANY = (
-    block.code for block in blocks(Text("docs/ci.md", 1, PAGE))
-)
+CHECK, BASELINE, HOOK, MANY = (block.code for block in blocks(Text("docs/ci.md", 1, PAGE)))
+REVIEWS = re.findall(r"`(--report [^`]*)`", PAGE)
+(CONTAINER,) = re.findall(r"`(git config [^`]*)`", PAGE)
 LEGACY = "import tensorflow as tf\n\nopt = tf.train.experimental.DynamicLossScale()\n"
 
 
@@ -63,7 +63,7 @@ def test_a_baseline_accepts_what_is_there(repository):
 
 
 def test_reports_for_reviews(repository):
-    (sarif, github) = type_(REVIEWS)
+    (github, sarif) = (type_(f"{CHECK.strip()} {option}")[0] for option in REVIEWS)
     assert (sarif[0], github[0]) == (1, 1)
     assert sarif[1].startswith("train.py:3:7: LS2")
     assert json.loads((repository / "lossscale.sarif").read_text())["runs"][0]["results"]

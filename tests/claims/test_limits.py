@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from typing import List
 
 import pytest
 from documents import ROOT
@@ -55,3 +56,23 @@ def test_compare_has_the_sums_of_the_tables_of_recorded_runs():
     assert f"Of {pairs} correct pairs, one is" in page
     assert f"Of {wrong} runs with a mistake, {found} are" in page
     assert correct[0] + sum(int(d) for _, kind, d in later if kind == "correct pairs") == 1
+
+
+def percent_more(tables: str, mode: str, column: int) -> List[int]:
+    """The least and the most that a class adds to a plain step, in the rows of a mode."""
+    found = []
+    for line in tables.splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if len(cells) == 6 and mode in cells[0] and cells[1].endswith(",000"):
+            found.append(round(100 * (float(cells[column]) / float(cells[2]) - 1)))
+    return [min(found), max(found)]
+
+
+def test_cost_has_the_ranges_of_the_tables_of_the_benchmarks():
+    tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/cost.md").read_text(encoding="utf-8")
+    rows = [("a Session", "session"), ("a `tf.function`, on", "tf.function"), ("eager", "eager")]
+    for name, mode in rows:
+        (row,) = re.findall(rf"^\| a step in {re.escape(name)}.*", page, re.MULTILINE)
+        stated = [[int(number) for number in pair] for pair in re.findall(r"(\d+) to (\d+) %", row)]
+        assert stated == [percent_more(tables, mode, column) for column in (3, 4)], name

@@ -114,6 +114,17 @@ def test_keras_3_counts_accumulated_gradients_that_are_finite():
     assert (float(weight), float(optimizer.loss_scale)) == (0.25, 2.0)
 
 
+def test_checkpoints_do_not_contain_accumulated_sums(tmp_path):
+    """`docs/accumulate.md`: so save after a step."""
+    weight = tf.Variable(1.0)
+    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.5))
+    tfls.accumulate(optimizer, 2).apply_gradients([(tf.constant(1.0), weight)])
+    path = tf.train.Checkpoint(optimizer=optimizer, weight=weight).save(str(tmp_path / "c"))
+    names = [name for name, _ in tf.train.list_variables(path)]
+    assert any(name.startswith("weight/") for name in names)
+    assert [name for name in names if "accumulated" in name] == []
+
+
 def test_what_float16_rounds_to_0():
     """`docs/is-it-scaled.md`, and the largest number of `docs/troubleshooting.md`."""
     assert np.float16(2.9e-8) == 0 < np.float16(3.0e-8)
