@@ -1,5 +1,7 @@
 """Rows of the pages that answer questions, whose programs the pages do not show."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,15 @@ def test_auto_mixed_precision_of_a_session_skips_no_step():
 def scaled_by_contrib(optimizer):
     mixed_precision = tfls.contrib.mixed_precision
     return mixed_precision.LossScaleOptimizer(optimizer, mixed_precision.FixedLossScaleManager(8.0))
+
+
+def test_compile_on_another_backend_uses_the_class_of_keras_3(monkeypatch):
+    """`docs/drop-in.md`: our class needs TensorFlow."""
+    tfls.keras.mixed_precision.set_global_policy("mixed_float16")
+    monkeypatch.setattr(sys.modules["keras"].config, "backend", lambda: "jax")
+    made = tfls.keras.mixed_precision.wrap(tf.keras.optimizers.SGD(0.5))
+    tf.keras.mixed_precision.set_global_policy("float32")
+    assert type(made) is tf.keras.mixed_precision.LossScaleOptimizer
 
 
 def test_apply_gradients_without_scaling():

@@ -16,6 +16,7 @@ FILES = [
     ("dev_requirements.in", "TF_Nightly == 2.18.0.dev1", [(1, 3, "TF_Nightly== 2.18.0.dev1")]),
     ("requirements/prod.txt", "keras<3\n", [(1, 2, "keras<3")]),
     ("prod.txt", "keras<3\n", None),
+    ("requirements.txt", "-r prod.txt\n-c tensorflow==2.9\nkeras==3.1\n", [(3, 3, "keras==3.1")]),
     (
         "constraints.txt",
         "tensorflow-cpu==2.8.0 \\\n  --hash=sha256:00\nkeras==2.8 --hash=x\n",
