@@ -7,12 +7,14 @@ from typing import List
 import pytest
 from documents import ROOT
 from tf_lossscale_codemods.engine.tree_size import MOST_MEMORY
+from tf_lossscale_codemods.files.excludes import MOST_DATA
 from tf_lossscale_codemods.run.limits import Limits
 
 LIMITS = [
     ("migrate.md", "the default limits are {:.0f} seconds", Limits().seconds),
     ("migrate.md", "seconds and {:.0f} MB", Limits().size / 2**20),
     ("migrate.md", "more than {:.0f} MB of memory", MOST_MEMORY / 2**20),
+    ("migrate.md", "files of up to {:.0f} MB", MOST_DATA / 2**20),
     ("security.md", "at most {:.0f} MiB", ("_checkpoint.keras_files", "_FREE_BYTES", 2**20)),
     ("security.md", "or {} times its packed", ("_checkpoint.keras_files", "_LARGEST_RATIO", 1)),
     ("monitoring.md", "grown past 2^{}", ("_records.advice", "WITHOUT_EFFECT", None)),
