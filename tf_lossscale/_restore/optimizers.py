@@ -248,6 +248,7 @@ def is_optimizer(value: object) -> bool:
 def children_of(value: SavedObject) -> Dict[str, SavedObject]:
     """Returns what a checkpoint saves below an object, by name."""
     if hasattr(Trackable, "_checkpoint_dependencies"):  # up to TensorFlow 2.8
+        value._maybe_initialize_trackable()  # 1.15 creates its list late
         return {child.name: child.ref for child in value._checkpoint_dependencies}
     return dict(value._trackable_children())
 
