@@ -42,6 +42,7 @@ class PythonNodes:
     """
 
     def __init__(self, trees: Iterable[ast.AST]) -> None:
+        """Walks through the trees once, without recursion, as they can be deep."""
         self._found: dict[type, list[Any]] = {}
         found, fields = self._found, _fields  # faster than two look-ups for each node
         left: list[Any] = list(trees)

@@ -271,6 +271,15 @@ class _Arguments:
         args: Sequence[Any],
         kwargs: Dict[str, Any],
     ) -> None:
+        """Reads the arguments.
+
+        Args:
+          kind: what the class is whose step is recorded.
+          method: the method that is called.
+          optimizer: its optimizer, which is built if it is one of Keras 3.
+          args: the positional arguments, without the optimizer.
+          kwargs: the keyword arguments.
+        """
         self.args, self.kwargs = args, kwargs
         with contextlib.suppress(TypeError, ValueError):  # the optimizer raises an error
             bound = inspect.signature(method).bind(optimizer, *args, **kwargs)

@@ -143,7 +143,8 @@ def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, 
     assert candidate.path == "c.py"
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs the list of open files")
+# Only Linux shows a process its open files there.
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="lists no open files")
 def test_a_deep_tree_is_read_on_both_sides_of_each_folder_with_few_open_files(tree):
     folders = ["m/" * depth for depth in range(60)]
     tree(*(f"{folder}{name}" for folder in folders for name in ("a.py", "z.py")))

@@ -93,7 +93,9 @@ def test_gradients_are_added_up_once(counted: Dict[str, Any]):
         assert outcome == {"sums": sums, "weights": weights}, what
 
 
-@pytest.mark.skipif(recorded.TF < (2, 3), reason="gradients cannot be called sums")
+@pytest.mark.skipif(
+    recorded.TF < (2, 3), reason="the argument that calls gradients sums came with 2.3"
+)
 def test_gradients_that_are_called_sums_are_tested_on_all_replicas(counted: Dict[str, Any]):
     found = {what: outcome for what, outcome in counted.items() if what.endswith(":unequal")}
     assert found

@@ -515,7 +515,9 @@ def test_find_nonfinite(mode):
         assert list(tf.function(lambda: find(variables))().numpy()) == [b"a", b"d"]
 
 
-@pytest.mark.skipif(KIND.name != "keras3", reason="a variable of Keras 2 has one name only")
+@pytest.mark.skipif(
+    KIND.name != "keras3", reason="only variables of Keras 3 have a path besides the name"
+)
 def test_a_variable_of_keras_3_has_its_path():
     layer = tf.keras.layers.Dense(1, name="head")
     layer.build([None, 2])
