@@ -16,7 +16,9 @@ from .model import Group
 __all__ = [
     "ANY_FILE",
     "NO_FACTS",
+    "OF_STEPS",
     "SINGLE_FILE",
+    "STEP_WITH_MODEL",
     "UNDECIDED",
     "UNREAD",
     "USES_OF_KERAS_2",
@@ -53,6 +55,8 @@ class Trait(enum.Enum):
     KERAS_2_METHODS = "calls of methods that only Keras 2 has, and none that only Keras 3 has"
     KERAS_3_METHODS = "calls of `scale_loss` of a loss-scale optimizer that the file makes"
     LOOP = "a training step that applies gradients with `model.optimizer`"
+    APPLIES = "a step of any optimizer, which does not scale the loss as in Keras 3"
+    HANDED_ON = "`model.optimizer` as a value, which may be the optimizer of a step elsewhere"
     STEP = "what Keras 3's own class does not have, or does in another way"
     TYPE_TEST = "a comparison with the type of an object"
 
@@ -74,6 +78,14 @@ USES_OF_KERAS_2 = frozenset(
 """What other files must not have if `--unsafe` is to use Keras 3's own class.
 
 They would make optimizers, test for the class, or use what only Keras 2 has.
+"""
+
+
+OF_STEPS = (Trait.LOOP, Trait.APPLIES, Trait.HANDED_ON)
+STEP_WITH_MODEL = (frozenset([Trait.LOOP]), frozenset([Trait.APPLIES, Trait.HANDED_ON]))
+"""The traits of programs that may apply unscaled gradients with what `compile` makes.
+
+A program has all traits of one of these sets, in any of its files.
 """
 
 

@@ -32,6 +32,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from ..facts import (
+    OF_STEPS,
+    STEP_WITH_MODEL,
     Constant,
     Decision,
     FileFacts,
@@ -61,6 +63,7 @@ class Connections(NamedTuple):
 
     Attributes:
       programs: the files of each program; a file without facts has no legacy name.
+      steps: for each file, files with training steps that it imports, also of other programs.
       traits: what files without facts have, as far as it is known.
       reads: the names of each file that other files read.
       compared: those that files read which compare types of objects.
@@ -70,6 +73,7 @@ class Connections(NamedTuple):
     """
 
     programs: Sequence[frozenset[str]]
+    steps: Mapping[str, frozenset[str]] = {}
     traits: Mapping[str, frozenset[Trait]] = {}
     reads: Mapping[str, frozenset[str]] = {}
     compared: Mapping[str, frozenset[str]] = {}
@@ -95,7 +99,7 @@ def decide(
     decisions: dict[str, Decision] = {}
     for program in connections.programs:
         files = sorted(file for file in program if file in facts)
-        traits = {file: _traits_of(file, facts, connections) for file in sorted(program)}
+        traits = _traits_in(program, facts, connections)
         on_shim = _on_shim(files, facts, traits, connections, options)
         for file in files:
             others = [traits[other] for other in traits if other != file]
@@ -120,6 +124,20 @@ def _with_way(ways: Mapping[str, Way], *wanted: Way) -> frozenset[str]:
     return frozenset(path for path, way in ways.items() if way in wanted)
 
 
+def _traits_in(
+    program: frozenset[str], facts: Mapping[str, FileFacts], connections: Connections
+) -> dict[str, frozenset[Trait]]:
+    """The traits of the files of a program; of training steps that it imports, what makes them so.
+
+    These files can be of other programs, of which the rest does not count.
+    """
+    traits = {file: _traits_of(file, facts, connections) for file in sorted(program)}
+    steps = {step for file in program for step in connections.steps.get(file, ())}
+    for step in sorted(steps - program):
+        traits[step] = _traits_of(step, facts, connections).intersection(OF_STEPS)
+    return traits
+
+
 def _traits_of(
     file: str, facts: Mapping[str, FileFacts], connections: Connections
 ) -> frozenset[Trait]:
@@ -137,18 +155,24 @@ def _on_shim(
     """The groups of one program that go to the shim, each with the places that decided it."""
     traits = frozenset().union(*traits_of.values())
     if options.to_shim:
-        is_policy_alone = traits.isdisjoint({Trait.SYMBOL, Trait.LOOP})
+        is_policy_alone = Trait.SYMBOL not in traits and not _step_with_model(traits)
         return {group: () for group in Group if not (is_policy_alone and group is Group.POLICIES)}
     there = frozenset().union(*(facts[file].groups for file in files))
     found = _needed(there, files, facts, traits, connections)
     if Group.KERAS_OPTIMIZERS in found and may_compile(traits):
         _follow(found, Group.POLICIES, Group.KERAS_OPTIMIZERS)
-    loops = tuple(Reason(file, _LOOP) for file in traits_of if Trait.LOOP in traits_of[file])
-    if options.for_keras_3 and loops and Group.POLICIES in there:
-        found.setdefault(Group.POLICIES, loops)
+    step = _step_with_model(traits)
+    if options.for_keras_3 and step and Group.POLICIES in there:
+        steps = (Reason(file, _LOOP) for file in traits_of if step & traits_of[file])
+        found.setdefault(Group.POLICIES, tuple(steps))
     if Group.V1 in found:
         _follow(found, Group.CONTRIB, Group.V1)
     return found
+
+
+def _step_with_model(traits: frozenset[Trait]) -> frozenset[Trait]:
+    """The traits by which a program steps with what `compile` makes; none if it does not."""
+    return next((step for step in STEP_WITH_MODEL if step <= traits), frozenset())
 
 
 def _needed(

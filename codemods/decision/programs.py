@@ -14,7 +14,7 @@ import collections
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from ..facts import ANY_FILE, Links, Trait
+from ..facts import ANY_FILE, OF_STEPS, Links
 from .modules import Modules, stem_of
 
 __all__ = ["programs_of"]
@@ -24,16 +24,20 @@ _CONFTEST = "conftest.py"
 
 def programs_of(
     files: Collection[str], links: Mapping[str, Links], modules: Modules
-) -> list[frozenset[str]]:
+) -> tuple[list[frozenset[str]], dict[str, frozenset[str]]]:
     """The files to decide about, in one set for each program, with the others of the program.
 
-    These are the files that lead to one to decide about, and a training step that one of them
-    imports, because the policy of the program decides what class its optimizer has.
+    The others are the files that lead to one to decide about. What these import besides is none of
+    their program, but for training steps: a policy decides what class of optimizer they get.
 
     Args:
       files: the files to decide about.
       links: the links of all files of the run that may connect them.
       modules: the modules of the run.
+
+    Returns:
+      The programs; and for each file of the run, files with parts of a training step (`OF_STEPS`)
+      that it leads to by imports.
     """
     graph = _Graph(links, modules)
     graph.add_files_loaded_by_name(files)
@@ -46,13 +50,17 @@ def programs_of(
     programs: dict[str, set[str]] = {}
     for file in [*files, *leading]:
         programs.setdefault(union.find(file), set()).add(file)
-    loops = graph.first_reached(
-        file for file, known in sorted(links.items()) if Trait.LOOP in known.traits
-    )
-    return [
-        frozenset([*program, *(loops[file] for file in program if file in loops)])
-        for program in programs.values()
-    ]
+    return list(map(frozenset, programs.values())), _steps(graph, links)
+
+
+def _steps(graph: _Graph, links: Mapping[str, Links]) -> dict[str, frozenset[str]]:
+    """For each file, one file for each trait of `OF_STEPS` that it leads to by imports."""
+    found: dict[str, frozenset[str]] = {}
+    for trait in OF_STEPS:
+        files = (file for file, known in sorted(links.items()) if trait in known.traits)
+        for importer, file in graph.first_reached(files).items():
+            found[importer] = found.get(importer, frozenset()) | {file}
+    return found
 
 
 class _Graph:

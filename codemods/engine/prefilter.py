@@ -122,6 +122,8 @@ _HINTS = (
         (b".load_weights", b".restore_or_initialize", b"ckpt.restore", b"train.Checkpoint"),
     ),
     (Trait.LOOP, (b"apply_gradients", b".minimize", SCALING[0].encode())),
+    (Trait.APPLIES, (b"apply_gradients", b".minimize", SCALING[0].encode())),
+    (Trait.HANDED_ON, (b"optimizer",)),
     (Trait.STEP, tuple(f".{name}".encode() for name in STEP_AND_STATE)),
 )
 """What a file must contain to have a trait."""

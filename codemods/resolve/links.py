@@ -10,7 +10,7 @@ import ast
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Optional
 
 from ..facts import Links, Trait
@@ -42,6 +42,8 @@ LOADERS = re.compile(rf"\b(?:{'|'.join((*_IMPORTING, *_LOADING))})\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
 _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
+_LOOKING = ("hasattr", "isinstance", "print", "type")
+"""Functions that do nothing with an optimizer that they are given."""
 
 
 def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
@@ -70,6 +72,7 @@ class _Reader:
     """Collects what the nodes of one file import and read."""
 
     def __init__(self, nodes: PythonNodes) -> None:
+        """Reads the imports, on which it depends what the names in the rest of the file mean."""
         self.imports: set[str] = set()
         self.stars: set[str] = set()
         self._nodes = nodes
@@ -257,6 +260,12 @@ def _chain(node: ast.expr) -> tuple[str, list[str]]:
     return (node.id if isinstance(node, ast.Name) else ""), names[::-1]
 
 
+def _names(node: ast.expr) -> tuple[str, ...]:
+    """All names of a chain of attributes; the first is empty if it begins with something else."""
+    first, others = _chain(node)
+    return (first, *others)
+
+
 def _function(call: ast.Call) -> str:
     """The last name of what is called."""
     if isinstance(call.func, ast.Attribute):
@@ -339,8 +348,7 @@ def _traits(nodes: PythonNodes) -> Iterator[Trait]:
     makes_checkpoints = any(node.attr == "Checkpoint" for node in attributes)
     if any(_restores(node, makes_checkpoints) for node in attributes):
         yield Trait.RESTORE
-    if _applies_by_model(nodes, attributes):
-        yield Trait.LOOP
+    yield from _step_traits(nodes, attributes)
     if any(node.attr in STEP_AND_STATE for node in attributes):
         yield Trait.STEP
     if any(map(_compares_type, nodes.of(ast.Compare))):
@@ -364,33 +372,75 @@ def _compares_type(node: ast.Compare) -> bool:
     )
 
 
-def _applies_by_model(nodes: PythonNodes, attributes: list[ast.Attribute]) -> bool:
-    """Whether a step applies gradients with the optimizer that a Keras model has compiled.
+def _step_traits(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> Iterator[Trait]:
+    """What a file has of a training step with the optimizer that a Keras model has compiled.
 
-    Not if the file assigns an optimizer to that attribute, which is then one of its own, or if it
-    scales with `scale_loss`, as programs for Keras 3 do.
+    That can have any name in the step, as after `self.opt = model.optimizer`, also in another file.
+    A file that scales with `scale_loss` is written for Keras 3, and has nothing of this.
     """
     if any(node.attr == "scale_loss" for node in attributes):
-        return False
-    owned = [node for node in attributes if node.attr == "optimizer"]
-    if not owned or any(isinstance(node.ctx, ast.Store) for node in owned):
-        return False
-    steps = [node for node in attributes if node.attr in _APPLYING]
-    is_direct = any(
-        isinstance(node.value, ast.Attribute) and node.value.attr == "optimizer" for node in steps
-    )
-    if is_direct:
-        return True
-    named = _names_of_model_optimizer(nodes)
-    return any(_chain(node.value) == (name, []) for node in steps for name in named)
+        return
+    calls = nodes.of(ast.Call)
+    applying = [node for node in attributes if node.attr in _APPLYING]
+    if applying or any(_attribute_got(call) in _APPLYING for call in calls):
+        yield Trait.APPLIES
+    of_models = _optimizers_of_models(nodes, attributes)
+    if any(id(node.value) in of_models for node in applying):
+        yield Trait.LOOP
+    looked_at = {id(node.value) for node in attributes}
+    for comparison in nodes.of(ast.Compare):
+        looked_at.update(map(id, [comparison.left, *comparison.comparators]))
+    for call in calls:
+        if _only_looks(call):
+            looked_at.update(map(id, call.args))
+    if of_models - looked_at or any(map(_gets_optimizer, calls)):
+        yield Trait.HANDED_ON
 
 
-def _names_of_model_optimizer(nodes: PythonNodes) -> set[str]:
-    """The names that `optimizer = self.optimizer` before a step binds."""
-    targets = [
-        target
-        for node in nodes.of(ast.Assign)
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "optimizer"
-        for target in node.targets
-    ]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+def _optimizers_of_models(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[int]:
+    """The `id` of each read of `x.optimizer`, unless its class assigns an optimizer to that.
+
+    What is outside of classes counts as one more class, and a class in another one as its part.
+    """
+    optimizers = [node for node in attributes if node.attr == "optimizer"]
+    found = {id(node) for node in optimizers if isinstance(node.ctx, ast.Load)}
+    if len(found) == len(optimizers):
+        return found  # nearly all files, without a search through their classes
+    seen: set[int] = set()
+    for scope in sorted(nodes.of(ast.ClassDef), key=lambda node: node.col_offset):
+        if id(scope) in seen:
+            continue  # a class in another one, which is further left and so came first
+        inside = PythonNodes([scope])
+        seen.update(map(id, inside.of(ast.ClassDef)))
+        own = [node for node in inside.of(ast.Attribute) if node.attr == "optimizer"]
+        seen.update(map(id, own))
+        found -= _assigned(own)
+    return found - _assigned([node for node in optimizers if id(node) not in seen])
+
+
+def _assigned(attributes: Collection[ast.Attribute]) -> set[int]:
+    """The `id`s of the attributes that are assigned, or read by the same names."""
+    assigned = {_names(node) for node in attributes if isinstance(node.ctx, ast.Store)}
+    return {id(node) for node in attributes if _names(node) in assigned and _names(node)[0]}
+
+
+def _only_looks(call: ast.Call) -> bool:
+    """Whether a call does nothing with an optimizer that it gets.
+
+    `getattr(model.optimizer, "lr", None)`, as in jpata/particleflow, is like an attribute.
+    """
+    name = _attribute_got(call)
+    return _function(call) in _LOOKING or (bool(name) and name not in _APPLYING)
+
+
+def _gets_optimizer(call: ast.Call) -> bool:
+    """Whether a call is `getattr(x, "optimizer")`."""
+    return _attribute_got(call) == "optimizer"
+
+
+def _attribute_got(call: ast.Call) -> str:
+    """The name in `getattr(x, "name")`; empty for other calls, and if it is computed."""
+    name = call.args[1] if len(call.args) > 1 else None
+    if _function(call) != "getattr" or not isinstance(name, ast.Constant):
+        return ""
+    return name.value if isinstance(name.value, str) else ""

@@ -37,12 +37,12 @@ MODULE = "mixed_precision"
 LOSS_SCALE = "LossScale"
 CLASS = "LossScaleOptimizer"
 SCALING = ("get_scaled_loss", "get_unscaled_gradients")
+"""Methods that only a loss-scale optimizer of Keras 2 has."""
 STEP_AND_STATE = (
     "apply_gradients", "minimize",
     "_optimizer", "dynamic", "dynamic_counter", "initial_scale", "loss_scale",
 )  # fmt: skip
 """What Keras 3's own class does not have, or does in another way: it unscales what it applies."""
-"""Methods that only a loss-scale optimizer of Keras 2 has."""
 
 NAMES = frozenset(symbol.name for symbol in SYMBOLS if symbol.legacy)
 """The names of all legacy symbols."""

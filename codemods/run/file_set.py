@@ -151,9 +151,10 @@ class FileSet:
         if not any(_differ(facts[file], fine[file], coarse[file]) for file in facts):
             return fine
         self._read_links(workers, None)
-        programs = programs_of(list(facts), self._links, self._modules)
+        programs, steps = programs_of(list(facts), self._links, self._modules)
         traits = {file: links.traits for file, links in self._links.items()}
-        return decide(facts, known._replace(programs=programs, traits=traits), exports, options)
+        known = known._replace(programs=programs, steps=steps, traits=traits)
+        return decide(facts, known, exports, options)
 
     def _compares(self, file: str) -> bool:
         return Trait.TYPE_TEST in self._links[file].traits

@@ -90,9 +90,7 @@ def plain_loops(
     """The edits at each call of the two methods; None where Keras 3's class must not be used."""
     if not _is_asked_for(options):
         return None
-    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or not decision.others.isdisjoint(
-        USES_OF_KERAS_2
-    ):
+    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or _is_used_elsewhere(decision):
         return None
     return program.cached(_plain_loops, decision.reads)
 

@@ -41,7 +41,8 @@ def test_the_file_of_a_module(path, importer, file):
 
 def programs(files, links):
     modules = Modules(links)
-    return sorted(sorted(program) for program in programs_of(files, links, modules))
+    programs, _ = programs_of(files, links, modules)
+    return sorted(map(sorted, programs))
 
 
 def importing(*paths):

@@ -318,3 +318,77 @@ def test_a_policy_goes_with_a_training_step_that_is_imported(command_line, sette
     }
     for case, after in migrate_all(command_line, cases, "--keras", "3").items():
         assert f"\n{setter.replace('tf.', 'tfls.', 1)}('mixed_float16')" in after["main.py"], case
+
+
+POLICY = f"""\
+{TF}{{imports}}
+tf.keras.mixed_precision.experimental.set_policy('mixed_float16')
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.SGD(0.5), 'mse')
+"""
+STEP_OF_OPTIMIZER = """\
+def step(optimizer, tape, loss, v):
+    optimizer.apply_gradients(zip(tape.gradient(loss, v), v))
+"""
+OF_TRAINER = "    def step(self, tape, loss, v):\n        {}.apply_gradients([(loss, v)])\n"
+
+
+def of_trainer(optimizer, attribute):
+    """A class that applies gradients with an attribute, which is an optimizer."""
+    start = f"class Trainer:\n    def __init__(self, model):\n        {attribute} = {optimizer}\n\n"
+    return start + OF_TRAINER.format(attribute)
+
+
+WITH_MODEL_OPTIMIZER = {
+    "argument": {"main.py": f"{STEP_OF_OPTIMIZER}{POLICY}step(model.optimizer, t, l, v)\n"},
+    "argument of another file": {
+        "main.py": POLICY.replace("{imports}", "import steps")
+        + "steps.step(model.optimizer, t, l, v)\n",
+        "steps.py": STEP_OF_OPTIMIZER,
+    },
+    "attribute": {"main.py": POLICY + of_trainer("model.optimizer", "self.opt")},
+    "attribute of the same name": {
+        "main.py": POLICY + of_trainer("model.optimizer", "self.optimizer")
+    },
+    "getattr": {"main.py": POLICY + of_trainer("getattr(model, 'optimizer')", "self.opt")},
+    "a method": {"main.py": POLICY + "step = getattr(model.optimizer, 'apply_gradients')\n"},
+    "beside a class with its own": {
+        "main.py": POLICY
+        + of_trainer("tf.keras.optimizers.SGD(0.1)", "self.optimizer")
+        + "\n\nclass Net(tf.keras.Model):\n"
+        + OF_TRAINER.format("self.optimizer")
+    },
+    "below another file": {
+        "main.py": POLICY.replace("{imports}", "import fit"),
+        "fit.py": "import steps\n\ndef fit(model):\n    steps.step(model.optimizer, 0, 1, 2)\n",
+        "steps.py": STEP_OF_OPTIMIZER,
+    },
+}
+WITH_OWN_OPTIMIZER = {
+    "its own attribute": {
+        "main.py": POLICY + of_trainer("tf.keras.optimizers.SGD(0.1)", "self.optimizer")
+    },
+    "what is only looked at": {
+        "main.py": POLICY
+        + of_trainer("tf.keras.optimizers.SGD(0.1)", "self.opt")
+        + "print(model.optimizer, model.optimizer.learning_rate, model.optimizer is None)\n"
+        + "rate = getattr(model.optimizer, 'lr', None)\n"
+    },
+    "the step of Keras 3": {
+        "main.py": STEP_OF_OPTIMIZER
+        + POLICY
+        + "step(model.optimizer, tape, model.optimizer.scale_loss(loss), v)\n"
+    },
+}
+
+
+def test_a_policy_goes_with_a_step_that_gets_the_optimizer_of_a_model(command_line):
+    """On Keras 3, each of these left the weights as they were, and no finding said so."""
+    cases = {**WITH_MODEL_OPTIMIZER, **WITH_OWN_OPTIMIZER}
+    sources = {
+        case: {name: text.replace("{imports}", "") for name, text in files.items()}
+        for case, files in cases.items()
+    }
+    expected = {case: case in WITH_MODEL_OPTIMIZER for case in cases}
+    after = migrate_all(command_line, sources, "--keras", "3")
+    assert {case: "tfls" in files["main.py"] for case, files in after.items()} == expected
