@@ -1017,7 +1017,7 @@ CODEMODS = r"""
     - _NAME.search(_SETTINGS.sub(b"", data))
     + _NAME.search(data)
 
-    # codemods/run/test_programs_that_were_split.py::test_a_policy_goes_with_a_step_that_gets_the_optimizer_of_a_model
+    # codemods/run/test_programs_that_were_split.py::test_a_policy_goes_with_model_optimizer
     - if of_models - looked_at or any(map(_gets_optimizer, calls)):
     + if any(map(_gets_optimizer, calls)):
     - traits[step] = _traits_of(step, facts, connections).intersection(OF_STEPS)

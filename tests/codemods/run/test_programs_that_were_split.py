@@ -382,7 +382,7 @@ WITH_OWN_OPTIMIZER = {
 }
 
 
-def test_a_policy_goes_with_a_step_that_gets_the_optimizer_of_a_model(command_line):
+def test_a_policy_goes_with_model_optimizer(command_line):
     """On Keras 3, each of these left the weights as they were, and no finding said so."""
     cases = {**WITH_MODEL_OPTIMIZER, **WITH_OWN_OPTIMIZER}
     sources = {
