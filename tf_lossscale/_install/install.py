@@ -71,9 +71,6 @@ def uninstall() -> None:
 
     From then on, `compile` uses Keras's own class, also under a policy that this package has set.
     The next policy that it sets brings the shim's class back.
-
-    Some API modules of TensorFlow 2.4 to 2.8 cache their attributes permanently: a name that was
-    added to one of these and used stays there.
     """
     global _record
     with _lock:

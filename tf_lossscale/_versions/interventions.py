@@ -37,7 +37,13 @@ from typing import (
 )
 
 from tf_lossscale._types import Class, Graph, Method, Model, Optimizer
-from tf_lossscale._versions.originals import TENSORFLOW_ROOTS, attribute_dicts, replaced
+from tf_lossscale._versions.originals import (
+    TENSORFLOW_ROOTS,
+    attribute_dicts,
+    is_wrapper,
+    keeps_what_is_read,
+    replaced,
+)
 
 
 class Intervention(NamedTuple):
@@ -607,6 +613,7 @@ class Attributes:
         self._bound: List[Tuple[str, object]] = []  # name and value of each attribute that was set
         self._earlier: List[Tuple[Any, str, Any]] = []  # owner, name and value before the change
         self._earlier_names: Dict[int, Set[str]] = {}  # by the `id` of a dictionary of attributes
+        self._listed: List[Tuple[List[str], str]] = []  # names that were added to an `__all__`
 
     def note(self, module: ModuleType, names: Iterable[str]) -> None:
         """Remembers which of `names` a module had when it was first seen.
@@ -619,9 +626,24 @@ class Attributes:
             self._earlier_names.setdefault(id(attributes), earlier_names)
 
     def bind(self, owner: Any, name: str, value: object) -> None:
+        """Sets an attribute of a module."""
+        if keeps_what_is_read(owner) and name not in vars(owner):
+            self.bind_lazily(owner, {name: lambda: value})
+            return
+        self._set(owner, name, value)
+        self._list(owner, name)
+
+    def _set(self, owner: Any, name: str, value: object) -> None:
         self.remember(owner, name)
         self._bound.append((name, value))
-        setattr(owner, name, value)
+        _set_unlisted(owner, name, value)
+
+    def _list(self, owner: Any, name: str) -> None:
+        """Adds a name to what `from module import *` imports, if the module has a list of that."""
+        listed = _names_listed(owner)
+        if is_wrapper(owner) and name not in listed:
+            listed.append(name)
+            self._listed.append((listed, name))
 
     def bind_lazily(self, module: ModuleType, load: Mapping[str, Callable[[], object]]) -> None:
         """Binds names to what these functions return, which are called when a name is read.
@@ -642,9 +664,11 @@ class Attributes:
                 return earlier(name)
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
-        self.bind(module, "__getattr__", module_getattr)
+        self._set(module, "__getattr__", module_getattr)
         names = listed or (lambda: vars(module))
-        self.bind(module, "__dir__", lambda: sorted({*names(), *load}))
+        self._set(module, "__dir__", lambda: sorted({*names(), *load}))
+        for name in load:
+            self._list(module, name)
 
     def remember(self, owner: Any, name: str) -> None:
         """Remembers the value of an attribute before it is changed."""
@@ -670,10 +694,13 @@ class Attributes:
             if earlier is _MISSING:
                 _forget(owner, name)
             else:
-                setattr(owner, name, earlier)
+                _set_unlisted(owner, name, earlier)
         for module in modules:
             for attributes in attribute_dicts(module):
                 self._remove_copies(attributes)
+        for listed, name in self._listed:
+            if name in listed:
+                listed.remove(name)
         replaced.clear()
 
     def _remove_copies(self, attributes: Dict[str, Any]) -> None:
@@ -685,6 +712,20 @@ class Attributes:
             is_ours = attributes.get(name, _MISSING) is value
             if is_ours:
                 del attributes[name]
+
+
+def _set_unlisted(module: Any, name: str, value: object) -> None:
+    """Sets an attribute of a module whose wrapper, if it has one, must not list the name."""
+    names = _names_listed(module)
+    listed = list(names)
+    setattr(module, name, value)
+    names[:] = listed
+
+
+def _names_listed(module: Any) -> List[str]:
+    """The `__all__` of a module; an empty list if it has none, or a tuple."""
+    listed = vars(module).get("__all__")
+    return listed if isinstance(listed, list) else []
 
 
 def _forget(owner: Any, name: str) -> None:

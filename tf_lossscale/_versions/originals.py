@@ -48,6 +48,23 @@ def attribute_dicts(module: ModuleType) -> List[Dict[str, object]]:
     return dicts if wrapped is None else dicts + attribute_dicts(wrapped)
 
 
+def is_wrapper(module: ModuleType) -> bool:
+    """Returns whether TensorFlow has put this API module behind a wrapper.
+
+    What is set in one of these also becomes a name of its `__all__`.
+    """
+    return "_tfmw_wrapped_module" in vars(module)
+
+
+def keeps_what_is_read(module: ModuleType) -> bool:
+    """Returns whether nothing can remove an attribute of an API module once it has been read.
+
+    The wrapper that TensorFlow has from 2.5 on has a cache in native code, which can be overwritten
+    but not emptied. It caches what is in the module, and nothing that `__getattr__` returns.
+    """
+    return hasattr(type(module), "_fastdict_insert")
+
+
 def is_lazy_loader(module: ModuleType) -> bool:
     """Returns whether this is a placeholder for a module, which reading an attribute loads."""
     return type(module).__name__.endswith("LazyLoader")

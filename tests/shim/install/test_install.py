@@ -134,6 +134,8 @@ def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them(
             assert states["during"][path] in ("ours", "both"), (path, states["during"][path])
     assert states["after"] == states["before"]
     assert states["attributes_after"] == states["attributes"]
+    assert states["exported_after"] == states["exported"]
+    assert states["cannot be exported"] == []
     assert states["left"] == []
     # Every path was importable on some TensorFlow: see `_paths.PRIVATE`.
     assert {"original", "both"} & set(states["before"].values())

@@ -54,20 +54,40 @@ def message(run):
     return ""
 
 
-def attributes():
-    """The attributes of the modules that are loaded, also of those above them."""
+def loaded():
+    """The names of the modules that are loaded, also of those above them."""
     above = {name.rpartition(".")[0] for name in _paths.PRIVATE}
-    loaded = sorted(sys.modules.keys() & (above | set(_paths.PRIVATE)))
-    return {name: sorted(vars(sys.modules[name])) for name in loaded}
+    return sorted(sys.modules.keys() & (above | set(_paths.PRIVATE)))
+
+
+def attributes():
+    """The attributes of these modules."""
+    return {name: sorted(vars(sys.modules[name])) for name in loaded()}
+
+
+def exported():
+    """The `__all__` of these modules, which `from module import *` reads."""
+    return {name: list(getattr(sys.modules[name], "__all__", [])) for name in loaded()}
+
+
+def cannot_be_exported():
+    """The names in an `__all__` that a module lacks, or that are the module's own."""
+    return [
+        f"{module_name}.{name}"
+        for module_name, names in exported().items()
+        for name in names
+        if name in ("__dir__", "__getattr__") or not hasattr(sys.modules[module_name], name)
+    ]
 
 
 def main():
     warnings.simplefilter("ignore")
-    states = {"before": everything(), "attributes": attributes()}
+    states = {"before": everything(), "attributes": attributes(), "exported": exported()}
     states["not legacy"] = not_legacy()
     modules = set(sys.modules)
     tf_lossscale.install()
     states["during"] = everything()
+    states["cannot be exported"] = cannot_be_exported()
     parent = "tensorflow.python.keras.mixed_precision"
     states["refused"] = [
         message(lambda: importlib.import_module(CONTRIB + ".layers")),
@@ -78,6 +98,7 @@ def main():
     tf_lossscale.uninstall()
     states["after"] = everything()
     states["attributes_after"] = attributes()
+    states["exported_after"] = exported()
     states["left"] = sorted(set(_paths.PRIVATE).intersection(sys.modules) - modules)
     print(json.dumps(states))
 
