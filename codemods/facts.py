@@ -267,6 +267,11 @@ class Decision(NamedTuple):
         """Whether the program is written for Keras 3's class, which then stays."""
         return is_written_for_keras_3(self.traits)
 
+    @property
+    def is_origin_known(self) -> bool:
+        """Whether the program shows what makes its loss-scale optimizers."""
+        return not self.traits.isdisjoint({Trait.MAKER, Trait.POLICY})
+
     def may_read(self, name: str) -> bool:
         """Whether other files may read a top-level name."""
         return name in self.reads or "*" in self.reads

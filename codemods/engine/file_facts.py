@@ -9,17 +9,9 @@ import libcst as cst
 
 from ..facts import SINGLE_FILE, USES_OF_KERAS_2, Export, FileFacts, Need, Trait
 from ..model import Group, Options
-from ..resolve.classes import (
-    makes_optimizers,
-    names_final_class,
-    sets_policy,
-    uses_methods_of_keras_3,
-)
-from ..resolve.guards import conditions_of
-from ..resolve.keras_2_methods import foreign_uses
 from ..resolve.legacy_symbols import Legacy, namespace_of
 from ..resolve.links import links_of
-from ..resolve.mentions import Mention, mention_of, names_bound, reads_of
+from ..resolve.mentions import Mention
 from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
 from ..resolve.qualified_names import CALL
@@ -66,7 +58,7 @@ def facts_of(
     groups = {
         group for place in program.places() if _can_move(place) for group in groups_of_place(place)
     }
-    foreign = foreign_uses(program)
+    foreign = program.keras_2_methods.foreign_uses
     links = links_of(source.tree for source in sources)
     traits = {*_traits(program), *links.traits, *([Trait.LOOP] if foreign else [])}
     return FileFacts(
@@ -79,7 +71,7 @@ def facts_of(
             for unclear in [*program.unclear, *program.common]
             if unclear.why is Why.RE_EXPORT or unclear.origin
         ),
-        conditions=conditions_of(program),
+        conditions=program.guards.conditions(),
         asks=_asks(program, options),
         links=links,
     )
@@ -186,12 +178,12 @@ def _traits(program: Program) -> Iterable[Trait]:
     legacies = [reference.legacy for reference in references]
     has = {
         Trait.EXPERIMENTAL_CLASS: any(legacy.is_experimental_optimizer for legacy in legacies),
-        Trait.FINAL_CLASS: names_final_class(program),
+        Trait.FINAL_CLASS: program.classes.names_final_class(),
         Trait.SYMBOL: _has_symbol(program, legacies),
         Trait.MAKER: _makes_optimizers(program),
-        Trait.POLICY: sets_policy(program),
+        Trait.POLICY: program.classes.sets_policy(),
         Trait.EXPERIMENTAL_POLICY: any(legacy.is_experimental_policy for legacy in legacies),
-        Trait.KERAS_3_METHODS: uses_methods_of_keras_3(program),
+        Trait.KERAS_3_METHODS: program.classes.uses_methods_of_keras_3(),
         Trait.KERAS_2_METHODS: _uses_methods_of_keras_2(program),
         Trait.MIXED: _names_mixed_policy(program),
     }
@@ -219,7 +211,7 @@ def _names_mixed_policy(program: Program) -> bool:
 
 def _makes_optimizers(program: Program) -> bool:
     """Whether the file calls what makes a Keras loss-scale optimizer, inherits from it, or so."""
-    if not makes_optimizers(program):
+    if not program.classes.makes_optimizers():
         return False
     used = [node for node, _ in program.migrated]
     used += [
@@ -227,7 +219,7 @@ def _makes_optimizers(program: Program) -> bool:
     ]
     for reference in [*program.references, *program.mixed]:
         is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
-        if is_maker and mention_of(program, reference) not in _NOT_MAKING:
+        if is_maker and program.mentions.of(reference) not in _NOT_MAKING:
             used.append(reference.node)
     return bool(used)
 
@@ -240,17 +232,17 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
     """The traits of other files that findings in this file depend on."""
     asks: set[Trait] = set()
     if options.for_keras_3 or options.to_shim:
-        if foreign_uses(program):
+        if program.keras_2_methods.foreign_uses:
             asks |= {Trait.MAKER, Trait.POLICY, Trait.EXPERIMENTAL_POLICY}
         if _defines_scaling(program):
             asks.add(Trait.MAKER)
-    if any(reads_of(program, "loss_scale")):
+    if any(program.mentions.reads_of("loss_scale")):
         asks |= {Trait.MAKER, Trait.EXPERIMENTAL_POLICY}
     if options.unsafe:
         asks |= USES_OF_KERAS_2
     if options.for_keras_3 and any(found.legacy.is_keras_optimizer for found in program.references):
         asks.add(Trait.RESTORE)
-    if names_final_class(program):
+    if program.classes.names_final_class():
         asks |= {Trait.KERAS_2_METHODS, Trait.KERAS_3_METHODS}
     return frozenset(asks)
 
@@ -283,7 +275,7 @@ def _exports(program: Program, kept: Collection[cst.CSTNode]) -> dict[str, Expor
 def _names_with(program: Program, place: Place) -> Iterable[str]:
     """The top-level names that a place binds, or the function that it is in."""
     if place.scope is program.scopes.module_scope:
-        return names_bound(program, place)
+        return program.mentions.names_bound(place)
     around = program.ancestors(place.node)
     functions = [node for node in around if isinstance(node, cst.FunctionDef)]
     return [function.name.value for function in functions[-1:]]

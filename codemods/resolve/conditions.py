@@ -17,12 +17,11 @@ import libcst as cst
 
 from ..facts import Made
 from .legacy_symbols import is_of_shim, legacy_of, root_of
-from .program import Program
 from .qualified_names import STAR, is_path
 from .releases import first_release_again, is_conditional, value_on_newest
+from .resolved_program import ResolvedProgram
 from .scopes import Binding, BindingKind, Scope, ScopeKind
 from .tree import last_name, string_of, walk
-from .values import sources_of
 
 __all__ = [
     "Dependence",
@@ -85,12 +84,12 @@ class _Direct(NamedTuple):
     keys: frozenset[_Key]
 
 
-def dependence_of(program: Program, node: cst.CSTNode) -> Dependence:
+def dependence_of(program: ResolvedProgram, node: cst.CSTNode) -> Dependence:
     """Whether an expression is made of the version of TensorFlow, or of what its modules have."""
     return program.cached(_dependence, node)
 
 
-def made_of(program: Program, name: str) -> Made:
+def made_of(program: ResolvedProgram, name: str) -> Made:
     """What a top-level name of the file, or an attribute of any object, is made of.
 
     The name of an attribute begins with a dot.
@@ -111,7 +110,7 @@ def made_of(program: Program, name: str) -> Made:
     return Made(is_certain, frozenset(names), value, _release_as_text(program, behind))
 
 
-def _release_as_text(program: Program, expressions: Iterable[cst.CSTNode]) -> str:
+def _release_as_text(program: ResolvedProgram, expressions: Iterable[cst.CSTNode]) -> str:
     """The first release that a comparison in one of the expressions takes for an older one."""
     releases = (
         release for node in expressions for release in tests_of_text(program, node).values()
@@ -119,14 +118,14 @@ def _release_as_text(program: Program, expressions: Iterable[cst.CSTNode]) -> st
     return next(releases, "")
 
 
-def tests_of_text(program: Program, expression: cst.CSTNode) -> dict[cst.CSTNode, str]:
+def tests_of_text(program: ResolvedProgram, expression: cst.CSTNode) -> dict[cst.CSTNode, str]:
     """The tests in an expression that compare versions as text, as in `first_release_again`."""
     tests = (part for part in walk(expression) if isinstance(part, (cst.Call, cst.Comparison)))
     found = {test: first_release_again(program, test) for test in tests}
     return {test: release for test, release in found.items() if release}
 
 
-def expressions_behind(program: Program, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+def expressions_behind(program: ResolvedProgram, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
     """Conditions, and the expressions of the file that their names and attributes are made of."""
     found = list(nodes)
     seen = {key for node in found for key in _direct(program, node).keys}
@@ -140,13 +139,13 @@ def expressions_behind(program: Program, nodes: Iterable[cst.CSTNode]) -> list[c
     return found
 
 
-def _names_read(program: Program, scope: Optional[Scope], name: str) -> set[_Key]:
+def _names_read(program: ResolvedProgram, scope: Optional[Scope], name: str) -> set[_Key]:
     """What the values of a name are made of directly, also if one is made of the version."""
     parts = [value for _, value in _values(program, scope, name)]
     return {key for part in parts for key in _direct(program, part).keys}
 
 
-def _dependence(program: Program, node: cst.CSTNode) -> Dependence:
+def _dependence(program: ResolvedProgram, node: cst.CSTNode) -> Dependence:
     direct = _direct(program, node)
     if direct.is_certain:
         return Dependence(True)
@@ -154,7 +153,7 @@ def _dependence(program: Program, node: cst.CSTNode) -> Dependence:
     return Dependence(is_certain, direct.names | names)
 
 
-def _closed(program: Program, keys: set[_Key]) -> tuple[bool, set[str]]:
+def _closed(program: ResolvedProgram, keys: set[_Key]) -> tuple[bool, set[str]]:
     """Whether one of the names is made of the version, and which names of other files."""
     names: set[str] = set()
     pending, seen = list(keys), set(keys)
@@ -168,7 +167,7 @@ def _closed(program: Program, keys: set[_Key]) -> tuple[bool, set[str]]:
     return False, names
 
 
-def _direct(program: Program, node: cst.CSTNode) -> _Direct:
+def _direct(program: ResolvedProgram, node: cst.CSTNode) -> _Direct:
     """What an expression reads, but for what is certain on the newest TensorFlow."""
     names: set[str] = set()
     keys: set[_Key] = set()
@@ -186,7 +185,7 @@ def _direct(program: Program, node: cst.CSTNode) -> _Direct:
     return _Direct(False, frozenset(names), frozenset(keys))
 
 
-def _open_operands(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+def _open_operands(program: ResolvedProgram, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The operands of `and` and `or` that can still decide on the newest TensorFlow.
 
     `amp and not tf.__version__.startswith("2.0.")` depends on `amp` alone there. A comparison of
@@ -205,7 +204,7 @@ def _open_operands(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     return found or [node]
 
 
-def _is_neutral(program: Program, operand: cst.CSTNode, is_and: bool) -> bool:
+def _is_neutral(program: ResolvedProgram, operand: cst.CSTNode, is_and: bool) -> bool:
     """Whether an operand of `and` is certainly true on the newest TensorFlow, of `or` false."""
     if not isinstance(operand, cst.BaseExpression) or tests_of_text(program, operand):
         return False
@@ -217,7 +216,7 @@ _CERTAIN = _Direct(True, frozenset(), frozenset())
 _NOTHING = _Direct(False, frozenset(), frozenset())
 
 
-def _direct_of_name(program: Program, node: cst.Name | cst.Attribute) -> _Direct:
+def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) -> _Direct:
     """What a name or an attribute leads to: the version, a name of the file, or of another one."""
     paths = program.paths_of(node)
     if any(root and _VERSION.search(root.rest) for root in map(root_of, paths)):
@@ -235,7 +234,7 @@ def _direct_of_name(program: Program, node: cst.Name | cst.Attribute) -> _Direct
     return _direct_of_attribute(program, node)
 
 
-def _direct_of_attribute(program: Program, node: cst.Attribute) -> _Direct:
+def _direct_of_attribute(program: ResolvedProgram, node: cst.Attribute) -> _Direct:
     """An attribute of an object: in one file, most names of attributes have one meaning."""
     name = node.attr.value
     if name == "__version__" and "tensorflow" in program.code(node.value):
@@ -243,7 +242,7 @@ def _direct_of_attribute(program: Program, node: cst.Attribute) -> _Direct:
     return _Direct(False, frozenset([f".{name}"]), frozenset([(None, name)]))
 
 
-def _of_stars(program: Program, node: cst.Name) -> frozenset[str]:
+def _of_stars(program: ResolvedProgram, node: cst.Name) -> frozenset[str]:
     """The paths that a name can have if a star import binds it."""
     scope = program.scopes.loads.get(node)
     if scope is None or STAR not in program.origins.of_name(node.value, scope):
@@ -252,7 +251,7 @@ def _of_stars(program: Program, node: cst.Name) -> frozenset[str]:
     return frozenset(f"{path}.{node.value}" for path in stars if not _is_known(path))
 
 
-def _direct_of_key(program: Program, key: _Key) -> _Direct:
+def _direct_of_key(program: ResolvedProgram, key: _Key) -> _Direct:
     """What the bindings of a name, or the values of an attribute, are made of."""
     scope, name = key
     names: set[str] = set()
@@ -271,7 +270,9 @@ def _direct_of_key(program: Program, key: _Key) -> _Direct:
     return _Direct(False, frozenset(names), frozenset(keys))
 
 
-def _parts(program: Program, scope: Optional[Scope], name: str) -> Iterator[Optional[cst.CSTNode]]:
+def _parts(
+    program: ResolvedProgram, scope: Optional[Scope], name: str
+) -> Iterator[Optional[cst.CSTNode]]:
     """The values of a name, and what decides whether it is bound to them."""
     for target, value in _values(program, scope, name):
         yield value
@@ -282,7 +283,7 @@ _Bound = tuple[cst.CSTNode, cst.CSTNode]
 """The target of an assignment, or a definition, and what decides its value."""
 
 
-def _values(program: Program, scope: Optional[Scope], name: str) -> Iterator[_Bound]:
+def _values(program: ResolvedProgram, scope: Optional[Scope], name: str) -> Iterator[_Bound]:
     """Each value that a name in a scope, or an attribute of any object, can have."""
     yield from _values_of_items(program, scope, name)
     if scope is not None:
@@ -297,7 +298,9 @@ def _values(program: Program, scope: Optional[Scope], name: str) -> Iterator[_Bo
         yield from _deciding(program, binding)
 
 
-def _values_of_items(program: Program, scope: Optional[Scope], name: str) -> Iterator[_Bound]:
+def _values_of_items(
+    program: ResolvedProgram, scope: Optional[Scope], name: str
+) -> Iterator[_Bound]:
     """The values of `flags["old"] = ...`, where `flags` is a name in a scope, or an attribute."""
     if scope is not None:
         holders: list[cst.CSTNode] = [*program.loads_of(scope, name)]
@@ -312,7 +315,7 @@ def _values_of_items(program: Program, scope: Optional[Scope], name: str) -> Ite
 
 
 def _conditions_around(
-    program: Program, target: cst.CSTNode, value: cst.CSTNode
+    program: ResolvedProgram, target: cst.CSTNode, value: cst.CSTNode
 ) -> Iterator[Optional[cst.CSTNode]]:
     """What decides whether a target is bound: None for a `try` to get a part of TensorFlow.
 
@@ -328,7 +331,7 @@ def _conditions_around(
             yield above.test
 
 
-def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -> bool:
+def tries_tensorflow(program: ResolvedProgram, statement: cst.Try, reads: bool = True) -> bool:
     """Whether a `try` can fail because a part of TensorFlow is missing.
 
     It can if it imports a part. With `reads`, it also can if it reads one, unless it has a call,
@@ -346,18 +349,18 @@ def tries_tensorflow(program: Program, statement: cst.Try, reads: bool = True) -
     return any(_is_known(path) for node in nodes for path in program.paths_of(node))
 
 
-def _imported_parts(program: Program) -> set[cst.CSTNode]:
+def _imported_parts(program: ResolvedProgram) -> set[cst.CSTNode]:
     """The imports of parts of TensorFlow, but not of TensorFlow itself."""
     known = [binding.node for binding in program.imports() if _is_known(binding.path)]
     return {node for node in known if program.code(node).split()[0] != "tensorflow"}
 
 
-def _handles_attribute_error(program: Program, statement: cst.Try) -> bool:
+def _handles_attribute_error(program: ResolvedProgram, statement: cst.Try) -> bool:
     types = [handler.type for handler in statement.handlers if handler.type is not None]
     return any("AttributeError" in program.code(type_of_handler) for type_of_handler in types)
 
 
-def _asks(program: Program, call: cst.Call) -> bool:
+def _asks(program: ResolvedProgram, call: cst.Call) -> bool:
     """Whether a call shows what a version of TensorFlow has."""
     function = last_name(call.func)
     if function in _CLASS_TESTS:
@@ -373,11 +376,11 @@ def _asks(program: Program, call: cst.Call) -> bool:
     return bool(names) and any(_is_foreign_private(program, call, name) for name in names[0])
 
 
-def _texts(program: Program, argument: cst.Arg) -> list[str]:
-    return [text for text in map(string_of, sources_of(program, argument.value)) if text]
+def _texts(program: ResolvedProgram, argument: cst.Arg) -> list[str]:
+    return [text for text in map(string_of, program.values.sources_of(argument.value)) if text]
 
 
-def _names_distribution(program: Program, call: cst.Call) -> bool:
+def _names_distribution(program: ResolvedProgram, call: cst.Call) -> bool:
     """Whether the first argument is the name of TensorFlow's distribution."""
     return any(
         _DISTRIBUTION.match(text)
@@ -386,7 +389,7 @@ def _names_distribution(program: Program, call: cst.Call) -> bool:
     )
 
 
-def _tests_private_class(program: Program, call: cst.Call) -> bool:
+def _tests_private_class(program: ResolvedProgram, call: cst.Call) -> bool:
     """Whether a class test names a private class, such as the `OptimizerV2` of TensorFlow 2.10."""
     if len(call.args) < 2:
         return False
@@ -401,7 +404,7 @@ def _is_private_class(path: str) -> bool:
     return root is not None and bool(_PRIVATE.match(root.rest)) and legacy_of(path) is None
 
 
-def _is_foreign_private(program: Program, call: cst.Call, name: str) -> bool:
+def _is_foreign_private(program: ResolvedProgram, call: cst.Call, name: str) -> bool:
     """Whether `hasattr(optimizer, "_hyper")` asks for a private attribute of another class.
 
     An attribute that the file makes itself is not one.
@@ -424,7 +427,7 @@ def _is_known(path: str) -> bool:
     return root_of(path) is not None or is_of_shim(path) or not is_path(path)
 
 
-def _deciding(program: Program, binding: Binding) -> Iterator[_Bound]:
+def _deciding(program: ResolvedProgram, binding: Binding) -> Iterator[_Bound]:
     """What a name is made of: its value, or what a function returns and its conditions."""
     if binding.value is not None:
         yield binding.node, binding.value
@@ -454,7 +457,7 @@ def _returns(node: cst.If) -> bool:
     return any(isinstance(inner, cst.Return) for inner in walk(node))
 
 
-def _assigned(program: Program, target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def _assigned(program: ResolvedProgram, target: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The value of an assignment; for `major, minor = ...`, what both are made of."""
     for above in program.ancestors(target):
         if isinstance(above, (cst.Assign, cst.AnnAssign)) and above.value is not None:

@@ -18,25 +18,14 @@ import libcst as cst
 from ..facts import Constant
 from .conditions import dependence_of, expressions_behind, tests_of_text, tries_tensorflow
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
-from .mentions import Mention, mention_of
+from .mentions import Mention
 from .places import NamespaceUse, Place, Unclear, Why
-from .program import Program
 from .releases import Flags, value_on_newest
+from .resolved_program import ResolvedProgram
 from .tree import body_of, children, last_name, walk
-from .values import reads_of_value
 from .vocabulary import MODULE
 
-__all__ = [
-    "Branch",
-    "BranchKind",
-    "branches_of",
-    "compared_as_text",
-    "conditions_of",
-    "depends_on_version",
-    "is_final",
-    "moves",
-    "obstacles_of_guards",
-]
+__all__ = ["Branch", "BranchKind", "Guards", "is_final", "moves"]
 
 _MISSING = ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
 _EXITS = (cst.Return, cst.Continue, cst.Break, cst.Raise)
@@ -96,40 +85,74 @@ class Branch(NamedTuple):
     places: tuple[_Guarded, ...] = ()
 
 
-def branches_of(program: Program, flags: Flags, known: frozenset[str]) -> list[Branch]:
-    """The innermost branch around each legacy place, or around what uses it.
+class Guards:
+    """The branches of a file that only some versions of TensorFlow take."""
 
-    Args:
-      program: the file.
-      flags: the names of other files that depend on the version. With the flags of an unfinished
-        search, those branches that names of other files may decide are not included.
-      known: the paths through other files that lead to legacy symbols.
-    """
-    sorted_flags = tuple(sorted(flags.items(), key=lambda item: item[0]))
-    return program.cached(_branches, sorted_flags, known)
+    def __init__(self, program: ResolvedProgram) -> None:
+        self._program = program
 
+    def branches(self, flags: Flags, known: frozenset[str]) -> list[Branch]:
+        """The innermost branch around each legacy place, or around what uses it.
 
-def obstacles_of_guards(program: Program) -> Iterator[tuple[_Guarded, frozenset[str]]]:
-    """The legacy places in branches that only some versions take, with the names that decide.
+        Args:
+          flags: the names of other files that depend on the version. With the flags of an
+            unfinished search, those branches that names of other files may decide are not included.
+          known: the paths through other files that lead to legacy symbols.
+        """
+        sorted_flags = tuple(sorted(flags.items(), key=lambda item: item[0]))
+        return self._program.cached(_branches, sorted_flags, known)
 
-    The names are those of other files, any of which may depend on the version: if one does, the
-    place is in such a branch. They are empty if this file alone shows that it is.
-    """
-    guards = _Guards(program, None)
-    places: list[_Guarded] = [place for place in program.places() if moves(place)]
-    for place in [*places, *_through_others(program)]:
-        names: set[str] = set()
-        for guard in guards.of(place):
-            if not guard.names:
-                yield place, frozenset()
-                break
-            names |= guard.names
-        else:
+    def guarded_places(self) -> Iterator[tuple[_Guarded, frozenset[str]]]:
+        """The legacy places in branches that only some versions take, with the names that decide.
+
+        The names are those of other files, any of which may depend on the version: if one does, the
+        place is in such a branch. They are empty if this file alone shows that it is.
+        """
+        program = self._program
+        search = _Search(program, None)
+        places: list[_Guarded] = [place for place in program.places() if moves(place)]
+        for place in [*places, *_through_others(program)]:
+            names: set[str] = set()
+            for guard in search.of(place):
+                if not guard.names:
+                    yield place, frozenset()
+                    break
+                names |= guard.names
+            else:
+                if names:
+                    yield place, frozenset(names)
+
+    def conditions(self) -> frozenset[str]:
+        """The names of other files that may decide whether legacy places of this one run."""
+        return frozenset().union(*(names for _, names in self.guarded_places()))
+
+    def depends_on_version(self, node: cst.CSTNode) -> bool:
+        """Whether the version of TensorFlow decides if a place runs, as this file alone shows."""
+        return any(True for _ in _Search(self._program, {}).around(node))
+
+    def compared_as_text(self, texts: Mapping[str, str]) -> dict[cst.CSTNode, str]:
+        """The tests of the version that decide about places, and do not compare numbers.
+
+        Each has the first release that it takes for an older one. For a test in another file, that
+        is the condition that reads its name.
+
+        Args:
+          texts: the names of other files that such tests make, with that release.
+        """
+        program = self._program
+        conditions = program.cached(_all_conditions)
+        certain = [part for part in conditions if dependence_of(program, part).is_certain]
+        found: dict[cst.CSTNode, str] = {}
+        for expression in expressions_behind(program, certain):
+            found.update(tests_of_text(program, expression))
+        for condition in conditions:
+            names = dependence_of(program, condition).names & texts.keys()
             if names:
-                yield place, frozenset(names)
+                found[condition] = min(texts[name] for name in names)
+        return found
 
 
-def _through_others(program: Program) -> list[Unclear]:
+def _through_others(program: ResolvedProgram) -> list[Unclear]:
     """The places that may be legacy symbols of other files, and what reads their imports."""
     found = [
         unclear for unclear in program.unclear if unclear.why is Why.RE_EXPORT or unclear.origin
@@ -139,31 +162,21 @@ def _through_others(program: Program) -> list[Unclear]:
     reads = [
         imported._replace(node=read)
         for imported in imports
-        for read in reads_of_value(program, imported.node)
+        for read in program.values.reads_of(imported.node)
     ]
     return found + reads
 
 
-def conditions_of(program: Program) -> frozenset[str]:
-    """The names of other files that may decide whether legacy places of this one run."""
-    return frozenset().union(*(names for _, names in obstacles_of_guards(program)))
-
-
-def depends_on_version(program: Program, node: cst.CSTNode, flags: Flags) -> bool:
-    """Whether the version of TensorFlow decides if a place runs."""
-    return any(True for _ in _Guards(program, flags).around(node))
-
-
 def _branches(
-    program: Program,
+    program: ResolvedProgram,
     sorted_flags: tuple[tuple[str, Optional[tuple[Constant]]], ...],
     known: frozenset[str],
 ) -> list[Branch]:
-    """The result of `branches_of`, cached by its arguments, so the flags come as a tuple.
+    """The result of `Guards.branches`, cached by its arguments, so the flags come as a tuple.
 
     Each branch is listed once, with all the places of which it is the innermost one.
     """
-    guards = _Guards(program, dict(sorted_flags))
+    guards = _Search(program, dict(sorted_flags))
     found: dict[cst.CSTNode, Branch] = {}
     places: list[_Guarded] = [place for place in program.places() if moves(place)]
     places += [place for place in _through_others(program) if place.path in known]
@@ -175,7 +188,7 @@ def _branches(
     return list(found.values())
 
 
-def _innermost(program: Program, guards: _Guards, place: _Guarded) -> Optional[Branch]:
+def _innermost(program: ResolvedProgram, guards: _Search, place: _Guarded) -> Optional[Branch]:
     """The innermost branch that decides about a place; None if there is none.
 
     A branch that only uses the code of the place does not decide if another one scales the loss.
@@ -196,7 +209,7 @@ def _innermost(program: Program, guards: _Guards, place: _Guarded) -> Optional[B
     return None
 
 
-class _Guards:
+class _Search:
     """Finds guards.
 
     Args:
@@ -204,7 +217,7 @@ class _Guards:
       flags: the names of other files that depend on the version; None if they all count.
     """
 
-    def __init__(self, program: Program, flags: Optional[Flags]) -> None:
+    def __init__(self, program: ResolvedProgram, flags: Optional[Flags]) -> None:
         self._program = program
         self._flags = flags
 
@@ -384,35 +397,13 @@ def _assigned(node: cst.CSTNode) -> set[str]:
     return {target.value for target in targets if isinstance(target, cst.Name)}
 
 
-def compared_as_text(program: Program, texts: Mapping[str, str]) -> dict[cst.CSTNode, str]:
-    """The tests of the version that decide about places, and do not compare numbers.
-
-    Each has the first release that it takes for an older one. For a test in another file, that is
-    the condition that reads its name.
-
-    Args:
-      program: the file.
-      texts: the names of other files that such tests make, with that release.
-    """
-    conditions = program.cached(_all_conditions)
-    certain = [part for part in conditions if dependence_of(program, part).is_certain]
-    found: dict[cst.CSTNode, str] = {}
-    for expression in expressions_behind(program, certain):
-        found.update(tests_of_text(program, expression))
-    for condition in conditions:
-        names = dependence_of(program, condition).names & texts.keys()
-        if names:
-            found[condition] = min(texts[name] for name in names)
-    return found
-
-
-def _all_conditions(program: Program) -> list[cst.CSTNode]:
+def _all_conditions(program: ResolvedProgram) -> list[cst.CSTNode]:
     """The conditions that decide about places, in the order in which they are found."""
     nodes = _deciding_for(program)
     return list(dict.fromkeys(part for node in nodes for part in _conditions(program, node)))
 
 
-def _deciding_for(program: Program) -> list[cst.CSTNode]:
+def _deciding_for(program: ResolvedProgram) -> list[cst.CSTNode]:
     """The places of the file, and what uses their functions, classes and tables."""
     places = [*program.places(), *program.mixed]
     found = {place.node: None for place in places}
@@ -425,7 +416,7 @@ def _deciding_for(program: Program) -> list[cst.CSTNode]:
     return list(found)
 
 
-def _conditions(program: Program, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def _conditions(program: ResolvedProgram, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The conditions around a node, and the conditions of exits before it."""
     below = node
     for above in program.ancestors(node):
@@ -437,7 +428,7 @@ def _conditions(program: Program, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         below = above
 
 
-def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+def _deciding(program: ResolvedProgram, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
     """What decides whether the rest of a node runs, or which part of it is used."""
     if isinstance(node, cst.Call) and last_name(node.func) != "get":
         return ()  # not of a table
@@ -447,7 +438,7 @@ def _deciding(program: Program, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
     return [test for test in found if "skip" not in program.code(test)]  # a test for some versions
 
 
-def _uses(program: Program, node: cst.CSTNode) -> list[list[cst.CSTNode]]:
+def _uses(program: ResolvedProgram, node: cst.CSTNode) -> list[list[cst.CSTNode]]:
     """The reads of the functions and classes around a node, and of the tables that hold it."""
     above = list(program.ancestors(node))
     holders = itertools.takewhile(_is_holder, above)
@@ -457,7 +448,7 @@ def _uses(program: Program, node: cst.CSTNode) -> list[list[cst.CSTNode]]:
         if isinstance(definition, (cst.FunctionDef, cst.ClassDef))
     )
     values = (node, *holders, *definitions)
-    return [reads_of_value(program, value) for value in values]
+    return [program.values.reads_of(value) for value in values]
 
 
 def _is_holder(node: cst.CSTNode) -> bool:
@@ -465,13 +456,13 @@ def _is_holder(node: cst.CSTNode) -> bool:
     return is_call or isinstance(node, _HOLDERS)
 
 
-def _is_import(program: Program, place: _Guarded, body: cst.CSTNode) -> bool:
+def _is_import(program: ResolvedProgram, place: _Guarded, body: cst.CSTNode) -> bool:
     """Whether the place imports or reads a symbol or module directly in the body of a `try`."""
     between = itertools.takewhile(lambda one: one is not body, program.ancestors(place.node))
     return not any(isinstance(node, _RUNNING) for node in between)
 
 
-def _exits_in(program: Program, block: cst.CSTNode) -> list[cst.If]:
+def _exits_in(program: ResolvedProgram, block: cst.CSTNode) -> list[cst.If]:
     """The statements of a block such as `if version: return`."""
     ifs = [
         statement
@@ -481,7 +472,7 @@ def _exits_in(program: Program, block: cst.CSTNode) -> list[cst.If]:
     return [test for test in ifs if _exits(test.body)]
 
 
-def _following(program: Program, statement: cst.CSTNode) -> list[cst.CSTNode]:
+def _following(program: ResolvedProgram, statement: cst.CSTNode) -> list[cst.CSTNode]:
     """What follows `if version: return legacy`: its other branch."""
     if not isinstance(statement, cst.If) or not _exits(statement.body):
         return []
@@ -508,7 +499,7 @@ def _last_of(body: cst.BaseSuite) -> Optional[cst.CSTNode]:
     return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
 
 
-def _is_within(program: Program, node: cst.CSTNode, parts: Collection[cst.CSTNode]) -> bool:
+def _is_within(program: ResolvedProgram, node: cst.CSTNode, parts: Collection[cst.CSTNode]) -> bool:
     return any(above in parts for above in (node, *program.ancestors(node)))
 
 
@@ -527,7 +518,7 @@ _NOT_SCALING = (Mention.TEST, Mention.ANNOTATION)
 """What a place can do with a class without making an optimizer of it."""
 
 
-def _is_scaled_elsewhere(program: Program, branch: Branch, place: _Guarded) -> bool:
+def _is_scaled_elsewhere(program: ResolvedProgram, branch: Branch, place: _Guarded) -> bool:
     """Whether another branch scales the loss after the upgrade.
 
     It uses the current API, or a legacy name, which becomes the shim's: prouast/prpy has a branch
@@ -541,13 +532,13 @@ def _is_scaled_elsewhere(program: Program, branch: Branch, place: _Guarded) -> b
     return not program.cached(_around_scaling).isdisjoint(branch.others)
 
 
-def _around_scaling(program: Program) -> set[cst.CSTNode]:
+def _around_scaling(program: ResolvedProgram) -> set[cst.CSTNode]:
     """What uses a legacy name to scale the loss, and what is around these."""
     places = [place for place in program.places() if moves(place)]
     scaling = [
         place.node
         for place in [*places, *program.mixed]
-        if isinstance(place, NamespaceUse) or mention_of(program, place) not in _NOT_SCALING
+        if isinstance(place, NamespaceUse) or program.mentions.of(place) not in _NOT_SCALING
     ]
     scaling += [place.node for place in _through_others(program)]
     for node in tuple(scaling):
@@ -556,12 +547,12 @@ def _around_scaling(program: Program) -> set[cst.CSTNode]:
     return {above for node in scaling for above in (node, *program.ancestors(node))}
 
 
-def _have_final(program: Program, parts: Collection[cst.CSTNode], place: _Guarded) -> bool:
+def _have_final(program: ResolvedProgram, parts: Collection[cst.CSTNode], place: _Guarded) -> bool:
     """Whether a branch uses the current API, or the shim, which runs on every TensorFlow."""
     return not program.cached(_around_finals, _is_on_shim(place)).isdisjoint(parts)
 
 
-def _around_finals(program: Program, is_on_shim: bool) -> set[cst.CSTNode]:
+def _around_finals(program: ResolvedProgram, is_on_shim: bool) -> set[cst.CSTNode]:
     """What uses the current API, or the shim if a place is not on it, and what is around these."""
     finals: list[cst.CSTNode] = []
     for place in program.places():
@@ -578,7 +569,7 @@ def _around_finals(program: Program, is_on_shim: bool) -> set[cst.CSTNode]:
     return around
 
 
-def _handles_missing(program: Program, handler: cst.ExceptHandler) -> bool:
+def _handles_missing(program: ResolvedProgram, handler: cst.ExceptHandler) -> bool:
     """Whether a handler catches that a module or an attribute is missing."""
     if handler.type is None:
         return True

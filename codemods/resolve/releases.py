@@ -16,10 +16,9 @@ import libcst as cst
 
 from ..facts import Constant
 from .legacy_symbols import Family, legacy_of, namespace_of, root_of
-from .program import Program
+from .resolved_program import ResolvedProgram
 from .scopes import ScopeKind
 from .tree import last_name, string_of
-from .values import bindings_of
 
 __all__ = [
     "NEWEST",
@@ -76,7 +75,7 @@ _Value = Any
 
 
 def value_on_newest(
-    program: Program, node: cst.BaseExpression, flags: Flags
+    program: ResolvedProgram, node: cst.BaseExpression, flags: Flags
 ) -> Optional[tuple[Constant]]:
     """The value of an expression on the newest release, in a tuple; None if it is not known.
 
@@ -89,7 +88,7 @@ def value_on_newest(
     return (_constant(value),)
 
 
-def first_release_again(program: Program, node: cst.BaseExpression) -> str:
+def first_release_again(program: ResolvedProgram, node: cst.BaseExpression) -> str:
     """The first release from which a test of the version gives the answer for older ones again.
 
     Empty if there is none. `tf.__version__ < "2.4"` compares text: it is true for 2.10, as it was
@@ -133,7 +132,9 @@ def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return []
 
 
-def _values_on(program: Program, release: str, operands: Sequence[cst.CSTNode]) -> list[_Value]:
+def _values_on(
+    program: ResolvedProgram, release: str, operands: Sequence[cst.CSTNode]
+) -> list[_Value]:
     evaluation = _Evaluation(program, release, {})
     return [evaluation.of(operand) for operand in operands]
 
@@ -168,7 +169,7 @@ def _minor(release: str) -> str:
 _CONDITIONAL = (cst.For, cst.If, cst.Match, cst.Try, cst.TryStar, cst.While)
 
 
-def is_conditional(program: Program, target: cst.CSTNode) -> bool:
+def is_conditional(program: ResolvedProgram, target: cst.CSTNode) -> bool:
     """Whether only some runs bind a name at a place, such as one in a `try`."""
     for above in program.ancestors(target):
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
@@ -255,7 +256,9 @@ _GIVING_VERSION = ("get_distribution", "version", "distribution")
 class _Evaluation:
     """Evaluates expressions for one release; raises `_Unknown` for all that it does not know."""
 
-    def __init__(self, program: Program, release: str, flags: Flags, depth: int = _DEPTH) -> None:
+    def __init__(
+        self, program: ResolvedProgram, release: str, flags: Flags, depth: int = _DEPTH
+    ) -> None:
         self._program = program
         self._release = release
         self._flags = flags
@@ -313,7 +316,7 @@ class _Evaluation:
             return self._flag(min(paths))
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
-        bindings = bindings_of(self._program, node)
+        bindings = self._program.values.bindings_of(node)
         if len(bindings) != 1 or is_conditional(self._program, bindings[0].node):
             raise _Unknown
         if bindings[0].value is not None:
@@ -427,8 +430,7 @@ class _Evaluation:
 
     def _returned(self, node: cst.Call) -> _Value:
         """What a function of the file without arguments returns, by its only statement."""
-        bindings = bindings_of(self._program, node.func) if isinstance(node.func, cst.Name) else []
-        made = bindings[0].node if len(bindings) == 1 else None
+        made = self._program.values.definition_of(node.func)
         if node.args or not isinstance(made, cst.FunctionDef):
             raise _Unknown
         lines = made.body.body
@@ -552,7 +554,7 @@ _EVALUATE: dict[type, Callable[[_Evaluation, Any], Any]] = {
 }
 
 
-def is_version(program: Program, node: cst.CSTNode) -> bool:
+def is_version(program: ResolvedProgram, node: cst.CSTNode) -> bool:
     """Whether a name or an attribute is the version of TensorFlow, as text."""
     paths = program.paths_of(node)
     if paths:

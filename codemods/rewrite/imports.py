@@ -9,7 +9,6 @@ import libcst as cst
 
 from ..facts import Decision
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
-from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path
@@ -173,7 +172,7 @@ class ImportEdits:
 
     def _is_read_otherwise(self, variable: Variable) -> bool:
         """Whether other files, or annotations in strings, may read a variable."""
-        is_named = named_in_text(self.program, variable[1])
+        is_named = self.program.mentions.is_in_annotation_text(variable[1])
         return is_named or self.is_read_elsewhere(variable)
 
     def is_read_elsewhere(self, variable: Variable) -> bool:

@@ -18,7 +18,6 @@ from tf_lossscale._paths import SYMBOLS
 from ..facts import Decision, When
 from ..model import Group, Options
 from ..resolve.legacy_symbols import Family, legacy_of, namespace_of
-from ..resolve.mentions import names_bound
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.tree import string_of
@@ -125,7 +124,7 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Obstacle]:
         keeps_arguments = legacy.is_final_path or legacy.family is Family.FINAL
         if reference.scope is not program.scopes.module_scope or keeps_arguments:
             continue
-        for name in names_bound(program, reference):
+        for name in program.mentions.names_bound(reference):
             if legacy.group in _KERAS and not program.loads_of(reference.scope, name):
                 yield Obstacle.at(reference, _UNREAD.format(name))
             else:

@@ -762,8 +762,10 @@ CODEMODS = r"""
     + return bool(paths)
     - is_never_taken=is_taken is False,
     + is_never_taken=False,
-    - return not _is_guarded(program, attribute)
+    - return not self._is_guarded(attribute)
     + return True
+    - return [*self.references, *self.namespaces]
+    + return []
     - frozenset(reader.stars),
     + frozenset(),
     - return Mention.MEMBER
@@ -870,9 +872,9 @@ CODEMODS = r"""
     + return True
     - if found is None or len(found) < 2:
     + if False:
-    - if not (options.for_keras_3 or options.to_shim) or is_origin_known(decision):
+    - if not (options.for_keras_3 or options.to_shim) or decision.is_origin_known:
     + if False:
-    - if not is_origin_known(decision):
+    - if not decision.is_origin_known:
     + if False:
     - if not loops or decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
     + if False:
@@ -918,8 +920,8 @@ CODEMODS = r"""
     + if False:
     - is_unsafe = proposal.outcome is Safety.UNSAFE and self._options.unsafe
     + is_unsafe = proposal.outcome is Safety.UNSAFE
-    - Kind.UNKNOWN: _UNKNOWN}
-    + Kind.UNKNOWN: ""}
+    - return _KERAS if kind.is_keras else _UNKNOWN
+    + return _KERAS if kind.is_keras else ""
 
     # codemods/rules/test_silenced_re_exports.py::test_one_finding_where_it_is_used
     - if export.is_kept:
@@ -1121,6 +1123,7 @@ COMPLETE = ("tf_lossscale", "codemods")
 """The packages in which each module has a defect."""
 
 WITHOUT_DEFECT: Dict[str, str] = {
+    "codemods/resolve/program.py": "it only makes the analyses, each of which has a defect",
     "tf_lossscale/_types.py": "it has annotations only, which `make types` checks",
 }
 """The modules in which none is possible that TensorFlow 2.21 shows, and why."""

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...facts import Decision
-from ...resolve.classes import is_made_here
-from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
 from ...resolve.program import Program
 from ...resolve.tree import last_name
 from ...resolve.vocabulary import DISTINCTIVE
 from ...rewrite.proposal import Proposal
 
-__all__ = ["reports_of_class", "tests_foreign"]
+__all__ = ["reports_of_class"]
 
 _PATCHED = (
     "this replaces a method or attribute of the class, but an optimizer that compile wraps has the "
@@ -41,7 +39,7 @@ def reports_of_class(program: Program, code: str, decision: Decision) -> Iterato
     """Reports such uses of the classes of one rule."""
     for reference in program.references_to(code):
         if reference.scope is program.scopes.module_scope:
-            names = set(names_bound(program, reference)) & decision.compared - DISTINCTIVE
+            names = set(program.mentions.names_bound(reference)) & decision.compared - DISTINCTIVE
             for name in sorted(names):
                 yield Proposal.report(reference.node, code, _NAME, _COMPARED.format(name))
     nodes = [reference.node for reference in program.references if reference.legacy.rule == code]
@@ -65,18 +63,13 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
         return _PATCHED if is_first and name in _PATCHES else ""
     if isinstance(parent, cst.DictElement):
         return _EXACT if parent.key is node else ""
-    compares = compares_type(program, node) or _is_in_table_beside_type(program, node)
+    compares = program.mentions.compares_type(node) or _is_in_table_beside_type(program, node)
     return _EXACT if compares else ""
 
 
 def _is_in_table_beside_type(program: Program, node: cst.CSTNode) -> bool:
     """Whether the class is in a table with a name, in a file that also reads types of objects."""
-    is_named = isinstance(program.parents.get(node), cst.Element) and names_assigned(program, node)
+    is_element = isinstance(program.parents.get(node), cst.Element)
+    is_named = is_element and program.mentions.names_assigned(node)
     types = (name.value for name in program.scopes.loads)
     return bool(is_named) and ("type" in types or bool(program.attributes("__class__")))
-
-
-def tests_foreign(program: Program, node: cst.CSTNode) -> bool:
-    """Whether a place tests an object that is not seen to be made in this file."""
-    tested = tested_object(program, node)
-    return tested is not None and not is_made_here(program, tested)

@@ -20,7 +20,6 @@ from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.scopes import Binding, ScopeKind
 from ...resolve.tree import Edit
-from ...resolve.values import bindings_of
 from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
 from ...rewrite.comments import comments_in, without_statement
 from ...rewrite.proposal import FINAL, SHIM
@@ -134,7 +133,7 @@ def _of_scale(
     """The arguments that replace `scale` in `call`; None where only a run can tell."""
     if not isinstance(scale, cst.Name) or constant(scale) is not None:
         return _of_value(program, scale, scale)
-    bindings = bindings_of(program, scale)
+    bindings = program.values.bindings_of(scale)
     binding = bindings[0] if len(bindings) == 1 else None
     if binding is None or binding.value is None or _may_be_bound_elsewhere(program, binding):
         return None

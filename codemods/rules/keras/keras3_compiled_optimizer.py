@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from ...facts import Need
 from ...model import Group
-from ...resolve.keras_2_methods import foreign_uses, is_origin_known
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
@@ -30,7 +29,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """For Keras 3, only the shim's policy lets `compile` make a class with these methods."""
     if not options.for_keras_3:
         return
-    for use in foreign_uses(program):
+    for use in program.keras_2_methods.foreign_uses:
         symbol = f"LossScaleOptimizer.{use.name}"
         when = When.ALWAYS if use.is_compiled else When.IF_COMPILED
         need = Need(Group.POLICIES, "LS406", symbol, _NEED.format(use.name), when=when)
@@ -39,9 +38,10 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports the first use in a file that no test of the optimizer guards."""
-    if not (options.for_keras_3 or options.to_shim) or is_origin_known(decision):
+    if not (options.for_keras_3 or options.to_shim) or decision.is_origin_known:
         return
-    found = [use for use in foreign_uses(program) if use.is_compiled and not use.is_test]
+    uses = program.keras_2_methods.foreign_uses
+    found = [use for use in uses if use.is_compiled and not use.is_test]
     if found:
         names = ", ".join(dict.fromkeys(use.name for use in found))
         symbol = f"LossScaleOptimizer.{found[0].name}"

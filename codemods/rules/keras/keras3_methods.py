@@ -22,16 +22,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...facts import Trait
-from ...resolve.classes import (
-    can_be_made_here,
-    inherits,
-    is_loss_scale_class,
-    is_made_here,
-    may_be_loss_scale_optimizer,
-    may_inherit,
-)
-from ...resolve.keras_2_methods import foreign_uses, is_origin_known
-from ...resolve.values import class_named
 from ...resolve.vocabulary import SCALING
 from ..rule import Decision, Options, Program, Proposal, Rule
 
@@ -63,13 +53,13 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     """
     if not options.for_keras_3 and not options.to_shim:
         return
-    if not is_origin_known(decision):
+    if not decision.is_origin_known:
         yield from _of_unknown_origin(program)
     yield from _overrides(program, decision)
 
 
 def _of_unknown_origin(program: Program) -> Iterator[Proposal]:
-    uses = foreign_uses(program)
+    uses = program.keras_2_methods.foreign_uses
     for use in uses:
         if use.is_test:
             yield Proposal.report(use.node, "LS404", f"{_NAME}.{use.name}", _LACKED)
@@ -103,15 +93,15 @@ def _overrides_of_class(
     Methods of a base in the file count, too. A class with a base from another file may be one if it
     has a method of Keras 2 and other files make loss-scale optimizers (`is_made_elsewhere`).
     """
-    bases = (class_named(program, base.value) for base in owner.bases)
+    bases = (program.values.class_named(base.value) for base in owner.bases)
     classes = [owner, *filter(None, bases)]
     scopes = (scope for scope in program.scopes.all if scope.node in classes)
     names = {name for scope in scopes for name in scope.bindings}
     if names.isdisjoint(_STEPS):
         return
     has_scaling = not names.isdisjoint(SCALING)
-    may_be_optimizer = is_made_elsewhere and has_scaling and may_inherit(program, owner)
-    if may_be_optimizer or inherits(program, owner):
+    may_be_optimizer = is_made_elsewhere and has_scaling and program.classes.may_inherit(owner)
+    if may_be_optimizer or program.classes.inherits(owner):
         yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
 
 
@@ -137,10 +127,10 @@ def _is_missing(program: Program, attribute: cst.Attribute) -> bool:
 def _is_wrapper(program: Program, node: cst.BaseExpression) -> bool:
     """Whether an object may be a loss-scale optimizer, and is no plain one of Keras."""
     is_own = isinstance(node, cst.Name) and node.value == "self"
-    is_class = is_loss_scale_class(program, node)  # reported as a class that is changed
-    if is_own or is_class or not may_be_loss_scale_optimizer(program, node):
+    is_class = program.classes.is_loss_scale_class(node)  # reported as a class that is changed
+    if is_own or is_class or not program.classes.may_be_loss_scale_optimizer(node):
         return False
-    return can_be_made_here(program, node) or not is_made_here(program, node)
+    return program.classes.can_be_made_here(node) or not program.classes.is_made_here(node)
 
 
 def _overridden(names: set[str]) -> str:

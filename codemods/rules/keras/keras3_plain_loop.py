@@ -16,10 +16,8 @@ import libcst as cst
 
 from ...facts import USES_OF_KERAS_2
 from ...model import Group
-from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.legacy_symbols import root_of
 from ...resolve.tree import REMOVED, Edit, body_of, last_name, string_of
-from ...resolve.values import sources_of
 from ...resolve.vocabulary import CLASS, STEP_AND_STATE
 from ...rewrite.arguments import renamed_attribute
 from ..rule import Decision, Options, Program, Proposal, Rule, Safety
@@ -75,7 +73,7 @@ def _is_asked_for(options: Options) -> bool:
 def _why_not(program: Program, decision: Decision) -> Iterator[Proposal]:
     """A note at the first loop of a file, if no other note says why it stays on the shim."""
     calls = program.attributes(_SCALE)
-    loops = [call for call in calls if is_loss_scale_optimizer(program, call.value)]
+    loops = [call for call in calls if program.classes.is_loss_scale_optimizer(call.value)]
     if not loops or decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return
     why = _OTHER_FILES if _is_used_elsewhere(decision) else _NOT_PLAIN
@@ -183,9 +181,9 @@ def _is_plain(program: Program, scale: cst.Attribute, *others: cst.Attribute) ->
     call = program.call_of(scale)
     if call is None or len(call.args) != 1 or call.args[0].star:
         return False
-    sources = sources_of(program, call.args[0].value)
+    sources = program.values.sources_of(call.args[0].value)
     is_function = any(isinstance(source, (cst.Lambda, cst.FunctionDef)) for source in sources)
-    return not is_function and is_loss_scale_optimizer(program, scale.value)
+    return not is_function and program.classes.is_loss_scale_optimizer(scale.value)
 
 
 def _without_unscaling(
@@ -218,7 +216,7 @@ def _without_unscaling(
 
 def _is_of_tape(program: Program, scaled: cst.BaseExpression, unscaling: cst.Call) -> bool:
     """Whether scaled gradients come straight from `tape.gradient`."""
-    sources = [source for source in sources_of(program, scaled) if source is not unscaling]
+    sources = [source for source in program.values.sources_of(scaled) if source is not unscaling]
     if len(sources) != 1 or not isinstance(sources[0], cst.Call):
         return False
     return program.code(sources[0].func).endswith(".gradient")

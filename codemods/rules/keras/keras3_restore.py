@@ -20,11 +20,9 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ...facts import Trait
-from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.legacy_symbols import root_of
 from ...resolve.places import Reference
 from ...resolve.tree import walk
-from ...resolve.values import bindings_of, class_around, class_named, sources_of
 from ...resolve.vocabulary import LOOK_ALIKES
 from ...rewrite.proposal import is_renamed
 from ..rule import Decision, Options, Program, Proposal, Rule
@@ -126,7 +124,7 @@ def _rewrites_keras(program: Program, reference: Reference) -> bool:
     call = program.call_of(reference.node)
     if reference.legacy.name != _REWRITE or call is None or not call.args:
         return False
-    return kind_of_optimizer(program, call.args[0].value) is Kind.KERAS
+    return program.classes.kind_of_optimizer(call.args[0].value).is_keras
 
 
 def _of_tf_train(program: Program) -> Iterator[Proposal]:
@@ -165,7 +163,7 @@ def _made(program: Program, node: cst.BaseExpression, classes: Collection[str]) 
 
 def _followed(program: Program, node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
     """The sources of a value, and those of what a function of the file returns."""
-    for source in sources_of(program, node):
+    for source in program.values.sources_of(node):
         yield source
         if isinstance(source, cst.Call) and isinstance(source.func, cst.Name):
             yield from _returned_by(program, source.func)
@@ -173,16 +171,16 @@ def _followed(program: Program, node: cst.BaseExpression) -> Iterator[cst.CSTNod
 
 def _returned_by(program: Program, called: cst.Name) -> Iterator[cst.CSTNode]:
     """The sources of the values that a function of the file returns."""
-    functions = [binding.node for binding in bindings_of(program, called)]
+    functions = [binding.node for binding in program.values.bindings_of(called)]
     bodies = [function.body for function in functions if isinstance(function, cst.FunctionDef)]
     for part in (part for body in bodies for part in walk(body)):
         if isinstance(part, cst.Return) and part.value is not None:
-            yield from sources_of(program, part.value)
+            yield from program.values.sources_of(part.value)
 
 
 def _classes_of_tf(program: Program, function: cst.BaseExpression) -> Iterator[str]:
     """The classes of TensorFlow that a call makes an object of, or from which its own inherits."""
-    own = class_named(program, function)
+    own = program.values.class_named(function)
     for node in [function] if own is None else [base.value for base in own.bases]:
         for path in program.paths_of(node):
             if root_of(path) is not None:
@@ -203,9 +201,10 @@ def _unseen(program: Program, attribute: cst.Attribute) -> Optional[_Made]:
 
 def _may_be_of_tf(program: Program, node: cst.BaseExpression) -> bool:
     """Whether no source of a value is an object of another library, or of a class of the file."""
-    calls = [source for source in sources_of(program, node) if isinstance(source, cst.Call)]
+    calls = [source for source in program.values.sources_of(node) if isinstance(source, cst.Call)]
     return not any(
-        program.paths_of(call.func) or class_named(program, call.func) is not None for call in calls
+        program.paths_of(call.func) or program.values.class_named(call.func) is not None
+        for call in calls
     )
 
 
@@ -270,15 +269,15 @@ def _may_be_model(program: Program, node: cst.BaseExpression) -> bool:
     if program.paths_of(node):
         return False
     if isinstance(node, cst.Name) and node.value == "self":
-        owner = class_around(program, node)
+        owner = program.values.class_around(node)
         return owner is not None and _may_be_model_class(program, owner)
-    return all(_may_make_model(program, source) for source in sources_of(program, node))
+    return all(_may_make_model(program, source) for source in program.values.sources_of(node))
 
 
 def _may_make_model(program: Program, source: cst.CSTNode) -> bool:
     if not isinstance(source, cst.Call):
         return True
-    own = class_named(program, source.func)
+    own = program.values.class_named(source.func)
     if own is not None:
         return _may_be_model_class(program, own)
     return not _is_of_others(program, source.func)

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts import SINGLE_FILE
-from ...resolve.mentions import Mention, mention_of, named_in_text, names_bound
+from ...resolve.mentions import Mention
 from ...resolve.places import Reference
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
-from ._class_uses import reports_of_class, tests_foreign
+from ._class_uses import reports_of_class
 from ._constructors import final_class, plans
 from .keras3_plain_loop import INSTALLED, plain_loops
 
@@ -39,7 +39,7 @@ _COMPILED = "compile may have made the optimizer of this test, which then has a 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The places that are neither constructors, imports, annotations, nor class tests."""
     for reference in program.references_to("LS301"):
-        mention = mention_of(program, reference)
+        mention = program.mentions.of(reference)
         why = _WHY.get(mention, "")
         if mention is Mention.CALL:
             call = program.call_of(reference.node)
@@ -51,13 +51,13 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             yield Obstacle.at(reference, why)
         elif mention is Mention.TEST:
             yield Obstacle.at(reference, _BOTH, When.IF_BOTH)
-            if tests_foreign(program, reference.node):
+            if program.classes.tests_foreign(reference.node):
                 yield Obstacle.at(reference, _COMPILED, When.IF_COMPILED)
 
 
 def _is_named_in_text(program: Program, reference: Reference) -> bool:
-    names = names_bound(program, reference)
-    return any(named_in_text(program, name) for name in names)
+    names = program.mentions.names_bound(reference)
+    return any(program.mentions.is_in_annotation_text(name) for name in names)
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:

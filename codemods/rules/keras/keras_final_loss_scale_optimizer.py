@@ -26,7 +26,7 @@ import libcst as cst
 from ...facts import Need
 from ...model import Group
 from ...resolve.legacy_symbols import root_of
-from ...resolve.mentions import Mention, mention_of
+from ...resolve.mentions import Mention
 from ...resolve.places import Reference
 from ...rewrite.arguments import argument_of_scale, has_loss_scale
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
@@ -60,7 +60,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     if options.for_keras_3:
         return
     for reference in _moving(program):
-        why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(mention_of(program, reference))
+        why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(program.mentions.of(reference))
         if why:
             yield Obstacle.at(reference, why, When.IF_NOT_FOR_KERAS_3)
     for node, name in program.migrated:

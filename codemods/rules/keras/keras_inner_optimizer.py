@@ -23,14 +23,7 @@ import libcst as cst
 
 from ...facts import Need
 from ...model import Group
-from ...resolve.classes import (
-    can_be_made_here,
-    is_loss_scale_optimizer,
-    may_be_loss_scale_optimizer,
-)
-from ...resolve.mentions import accesses
 from ...resolve.tree import string_of
-from ...resolve.values import sources_of
 from ...rewrite.arguments import renamed_attribute
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
 
@@ -73,15 +66,15 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         is_private = name.startswith("_") and not name.startswith("__")
         if is_private or name in _CONFIGS:
             yield from _obstacles_of_attribute(program, name)
-    for call, name in accesses(program, _KNOWN):
-        if may_be_loss_scale_optimizer(program, call.args[0].value):
+    for call, name in program.mentions.accesses(_KNOWN):
+        if program.classes.may_be_loss_scale_optimizer(call.args[0].value):
             yield _obstacle(call, name, _PRIVATE, When.IF_EXPERIMENTAL)
 
 
 def _obstacles_of_attribute(program: Program, name: str) -> Iterator[Obstacle]:
     """The uses of a private attribute or a config that `check` does not rename."""
     for attribute in program.attributes(name):
-        is_certain = is_loss_scale_optimizer(program, attribute.value)
+        is_certain = program.classes.is_loss_scale_optimizer(attribute.value)
         if is_certain and name == "_optimizer" and not program.is_stored(attribute):
             continue
         if is_certain or (name in _KNOWN and _may_be_wrapper(program, attribute.value)):
@@ -90,7 +83,7 @@ def _obstacles_of_attribute(program: Program, name: str) -> Iterator[Obstacle]:
 
 def _may_be_wrapper(program: Program, node: cst.BaseExpression) -> bool:
     is_self = isinstance(node, cst.Name) and node.value in ("self", "cls")
-    return not is_self and may_be_loss_scale_optimizer(program, node)
+    return not is_self and program.classes.may_be_loss_scale_optimizer(node)
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -100,7 +93,8 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
     if not any(reference.legacy.is_experimental_optimizer for reference in program.references):
         return
     for attribute in program.attributes("_optimizer"):
-        if program.is_stored(attribute) or not is_loss_scale_optimizer(program, attribute.value):
+        is_wrapper = program.classes.is_loss_scale_optimizer(attribute.value)
+        if program.is_stored(attribute) or not is_wrapper:
             continue
         made = Proposal(attribute, "LS303", "LossScaleOptimizer._optimizer", Safety.SAFE, _PUBLIC)
         yield made._replace(edits=((attribute, renamed_attribute("inner_optimizer")),))
@@ -134,19 +128,19 @@ def _name_set(program: Program, call: cst.Call) -> str:
     text = string_of(second)
     if text in _HYPERPARAMETERS and _is_wrapper(program, owner):
         return str(text)
-    is_any = isinstance(second, cst.Name) and can_be_made_here(program, owner)
+    is_any = isinstance(second, cst.Name) and program.classes.can_be_made_here(owner)
     return second.value if is_any and isinstance(second, cst.Name) else ""
 
 
 def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` is a loss-scale optimizer on some path, or may be one of another file."""
-    if is_loss_scale_optimizer(program, node) or can_be_made_here(program, node):
+    if program.classes.is_loss_scale_optimizer(node) or program.classes.can_be_made_here(node):
         return True
-    if not may_be_loss_scale_optimizer(program, node):
+    if not program.classes.may_be_loss_scale_optimizer(node):
         return False
     name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
     is_inner = program.code(node) in program.cached(_wrapped)
-    sources = sources_of(program, node)
+    sources = program.values.sources_of(node)
     return not (
         is_inner or _OTHERS.search(name) or any(_is_other(program, source) for source in sources)
     )
@@ -177,7 +171,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
     read = [(attribute, attribute.value) for attribute in program.attributes("__dict__")]
     for node, owner in [*found, *read]:
-        if is_loss_scale_optimizer(program, owner):
+        if program.classes.is_loss_scale_optimizer(owner):
             yield Proposal.report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
     if not options.for_keras_3 or options.to_shim:
         return
@@ -191,7 +185,7 @@ def _is_inner(program: Program, node: cst.BaseExpression) -> bool:
     """Whether a node is `optimizer.inner_optimizer` of a Keras loss-scale optimizer."""
     if not isinstance(node, cst.Attribute) or node.attr.value not in _UNWRAPPED:
         return False
-    return may_be_loss_scale_optimizer(program, node.value)
+    return program.classes.may_be_loss_scale_optimizer(node.value)
 
 
 RULE = Rule(

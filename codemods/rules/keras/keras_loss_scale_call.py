@@ -18,16 +18,7 @@ import libcst as cst
 
 from ...facts import Need, Trait
 from ...model import Group
-from ...resolve.classes import (
-    is_loss_scale_optimizer,
-    is_made_here,
-    may_be_loss_scale_optimizer,
-)
-from ...resolve.guards import depends_on_version
-from ...resolve.keras_2_methods import is_compiled
-from ...resolve.mentions import reads_of
 from ...resolve.tree import string_of
-from ...resolve.values import reads_of_value
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
 
 __all__ = ["RULE"]
@@ -53,13 +44,14 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         member = _member(program, read)
         if not _needs_shim(program, read, owner, member):
             continue
+        classes = program.classes
         # A plain optimizer of this file can be replaced by another file.
-        if may_be_loss_scale_optimizer(program, owner) or is_made_here(program, owner):
+        if classes.may_be_loss_scale_optimizer(owner) or classes.is_made_here(owner):
             group, why = Group.KERAS_OPTIMIZERS, _OF_OBJECT if member else _UNSEEN
             need = Need(group, "LS302", _SYMBOL, why, when=When.IF_EXPERIMENTAL)
             yield Obstacle(read, need)
             # What compile has made is of the experimental class only under the shim's policy.
-            when = When.ALWAYS if is_compiled(program, owner) else When.IF_COMPILED
+            when = When.ALWAYS if program.keras_2_methods.is_compiled(owner) else When.IF_COMPILED
             yield Obstacle(read, need._replace(group=Group.POLICIES, when=when))
 
 
@@ -91,17 +83,17 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         return
     for read, owner in _reads(program):
         name = _member(program, read)
-        if name and may_be_loss_scale_optimizer(program, owner):
+        if name and program.classes.may_be_loss_scale_optimizer(owner):
             written = f"{program.code(owner)}._loss_scale.{name}"
             yield Proposal.report(read, "LS302", _SYMBOL, _OBJECT.format(name, written))
 
 
 def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
     """Each read of a loss scale with its owner, but for those that each version reads its way."""
-    for read, owner in reads_of(program, "loss_scale"):
+    for read, owner in program.mentions.reads_of("loss_scale"):
         if program.is_stored(read) or _has_other_form(program, read):
             continue
-        if not depends_on_version(program, read, {}):
+        if not program.guards.depends_on_version(read):
             yield read, owner
 
 
@@ -119,12 +111,14 @@ def _has_other_form(program: Program, read: cst.CSTNode) -> bool:
 
 def _is_editable(program: Program, call: cst.Call, owner: cst.BaseExpression) -> bool:
     """Whether the parentheses of a call can go."""
-    return not call.args and _is_plain(program, call) and is_loss_scale_optimizer(program, owner)
+    if call.args or not _is_plain(program, call):
+        return False
+    return program.classes.is_loss_scale_optimizer(owner)
 
 
 def _is_called(program: Program, read: cst.CSTNode) -> bool:
     """Whether a value is called under a name that it is bound to, or by its `__call__`."""
-    loads = reads_of_value(program, read)
+    loads = program.values.reads_of(read)
     parent = program.parents.get(read)
     is_method = isinstance(parent, cst.Attribute) and parent.attr.value == "__call__"
     return is_method or any(program.call_of(load) is not None for load in loads)
@@ -132,7 +126,7 @@ def _is_called(program: Program, read: cst.CSTNode) -> bool:
 
 def _member(program: Program, read: cst.CSTNode) -> str:
     """The attribute of loss scales that is read from a value, directly or under a name."""
-    for place in [read, *reads_of_value(program, read)]:
+    for place in [read, *program.values.reads_of(read)]:
         parent = program.parents.get(place)
         if isinstance(parent, cst.Attribute) and parent.attr.value in _OF_LOSS_SCALES:
             return parent.attr.value

@@ -26,7 +26,7 @@ from typing import Optional
 import libcst as cst
 
 from ...resolve.legacy_symbols import Family
-from ...resolve.mentions import Mention, mention_of, names_bound
+from ...resolve.mentions import Mention
 from ...resolve.places import Reference
 from ...resolve.tree import string_of
 from ...rewrite.arguments import Constant, constant, matched, renamed_arguments
@@ -115,10 +115,10 @@ def _layer_policy(program: Program, reference: Reference) -> Optional[Proposal]:
         return Proposal.safe(
             reference, _ATTRIBUTE, edits=((call, _attribute),), removed=(reference,)
         )
-    names = names_bound(program, reference)
+    names = program.mentions.names_bound(reference)
     # A string may be in `__all__`.
     is_exported = any(string_of(string) in names for string in program.scopes.strings)
-    if mention_of(program, reference) is Mention.IMPORT and not is_exported:
+    if program.mentions.of(reference) is Mention.IMPORT and not is_exported:
         return Proposal.safe(reference, _ATTRIBUTE, removed=(reference,))
     return None
 
@@ -135,7 +135,7 @@ def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) 
         return _why_own_scale(program, call)
     if call is not None and comments_in(call):
         return _COMMENT
-    return _WHY.get(mention_of(program, reference), "")
+    return _WHY.get(program.mentions.of(reference), "")
 
 
 def _why_own_scale(program: Program, call: cst.Call) -> str:

@@ -18,9 +18,7 @@ import libcst as cst
 from ...facts import Need, Trait
 from ...model import Group
 from ...resolve.legacy_symbols import Family
-from ...resolve.mentions import reads_of
 from ...resolve.tree import last_name
-from ...resolve.values import reads_of_value, sources_of
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
@@ -35,7 +33,7 @@ _DEFAULT = _ABSENT + "leave the argument out, because dynamic scaling is the def
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The reads on what is an experimental policy, or may be one of another file."""
-    for node, receiver in reads_of(program, "loss_scale"):
+    for node, receiver in program.mentions.reads_of("loss_scale"):
         made_by = _made_by(program, receiver)
         need = Need(Group.POLICIES, "LS605", _SYMBOL, _WHY)
         if made_by and not _are_final(program, made_by):
@@ -47,7 +45,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each read on what is certainly a final policy."""
     has_experimental = Trait.EXPERIMENTAL_POLICY in decision.traits
-    for node, receiver in reads_of(program, "loss_scale"):
+    for node, receiver in program.mentions.reads_of("loss_scale"):
         made_by = _made_by(program, receiver)
         if not made_by or not _are_final(program, made_by):
             continue
@@ -66,7 +64,7 @@ def _may_be_experimental(
 
 def _guidance(program: Program, node: cst.CSTNode) -> str:
     """What to write in the place of a loss scale that no policy has."""
-    for place in [node, *reads_of_value(program, node)]:
+    for place in [node, *program.values.reads_of(node)]:
         argument = program.parents.get(place)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
         reference = program.by_node.get(call.func) if isinstance(call, cst.Call) else None
@@ -77,7 +75,7 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
 
 def _made_by(program: Program, node: cst.BaseExpression) -> list[cst.Call]:
     """The calls that make a policy; none if anything else can make it."""
-    sources = sources_of(program, node)
+    sources = program.values.sources_of(node)
     calls = [source for source in sources if isinstance(source, cst.Call)]
     references = [program.by_node.get(call.func) for call in calls]
     is_policy = all(

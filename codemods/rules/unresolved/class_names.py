@@ -16,7 +16,6 @@ import libcst as cst
 
 from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import string_of
-from ...resolve.values import reads_of_value
 from ...resolve.vocabulary import CLASS, LOSS_SCALE, V1_CLASS
 from ..rule import Decision, Options, Program, Proposal, Rule
 
@@ -37,7 +36,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         if not _is_class_name(string, options):
             continue
         written, _ = program.outside(string, DISPLAYS)
-        nodes = [string, *reads_of_value(program, written)]
+        nodes = [string, *program.values.reads_of(written)]
         places = filter(None, (_reading_of_name(program, node) for node in nodes))
         place = next(places, None)
         if place is not None:

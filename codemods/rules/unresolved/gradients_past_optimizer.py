@@ -13,7 +13,6 @@ from typing import Optional
 import libcst as cst
 
 from ...resolve.legacy_symbols import root_of
-from ...resolve.values import sources_of
 from ..rule import Decision, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
@@ -45,7 +44,7 @@ def _function(program: Program, node: cst.CSTNode) -> Optional[cst.FunctionDef]:
 
 def _scales(program: Program, node: cst.CSTNode) -> bool:
     """Whether a value of `node` is made by such an optimizer class."""
-    calls = [source for source in sources_of(program, node) if isinstance(source, cst.Call)]
+    calls = [source for source in program.values.sources_of(node) if isinstance(source, cst.Call)]
     made = [program.by_node.get(call.func) for call in calls]
     return any(reference is not None and reference.legacy.is_graph_optimizer for reference in made)
 

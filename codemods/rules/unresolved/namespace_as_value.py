@@ -18,13 +18,10 @@ import libcst as cst
 
 from ...facts import When
 from ...model import Group
-from ...resolve.guards import depends_on_version
 from ...resolve.legacy_symbols import Namespace, is_of_shim, legacy_of, namespace_of
-from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
 from ...resolve.tree import last_name, root_name
-from ...resolve.values import reads_of_value
 from ...rewrite.proposal import SHIM, obstacles_at, shown_path
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
 
@@ -87,7 +84,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         if not _is_followed(program, use):
             yield from obstacles_at(use, "LS909", _VALUE)
         else:
-            names = tuple(names_bound(program, use))
+            names = tuple(program.mentions.names_bound(use))
             yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
     if options.for_keras_3:
         yield from _needs_of_shims_final(program)
@@ -99,14 +96,14 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
     It is no place, since nothing in the file has to move.
     """
     uses = _uses_of(program, f"{SHIM}.{_FINAL}")
-    bound = {read for use in uses for read in reads_of_value(program, use.node)}
+    bound = {read for use in uses for read in program.values.reads_of(use.node)}
     for use in uses:
-        reads = reads_of_value(program, use.node)
+        reads = program.values.reads_of(use.node)
         is_followed = all(isinstance(program.parents.get(read), cst.Attribute) for read in reads)
         if use.node in bound:
             continue
         if reads and is_followed:
-            names = tuple(names_bound(program, use))
+            names = tuple(program.mentions.names_bound(use))
             yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
         else:
             yield from obstacles_at(use, "LS909", _VALUE)
@@ -214,7 +211,7 @@ def _stays_bound(program: Program, use: NamespaceUse, decision: Decision) -> boo
 
 def _is_read_elsewhere(program: Program, use: NamespaceUse, decision: Decision) -> bool:
     is_top = use.scope is program.scopes.module_scope
-    return is_top and any(map(decision.may_read, names_bound(program, use)))
+    return is_top and any(map(decision.may_read, program.mentions.names_bound(use)))
 
 
 def _is_lost(program: Program, use: NamespaceUse, module: Namespace, decision: Decision) -> bool:
@@ -230,8 +227,8 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     The reads of `self.mp` are not, nor that of `mp.__dict__`, and a name that nothing here reads is
     there for other files, or left over.
     """
-    names = names_bound(program, use)
-    reads = reads_of_value(program, use.node)
+    names = program.mentions.names_bound(use)
+    reads = program.values.reads_of(use.node)
     if any(_reads_other(program, read) for read in reads):
         return False
     return bool(names and reads) and program.cached(_known_reads).issuperset(reads)
@@ -262,7 +259,7 @@ def _imports(program: Program) -> Iterator[Proposal]:
             yield _unread_import(program, alias, path)
         module, _, name = path.rpartition(".")
         is_known = legacy_of(path) is not None or namespace_of(path) is not None
-        if is_known or not _whole(module) or depends_on_version(program, alias, {}):
+        if is_known or not _whole(module) or program.guards.depends_on_version(alias):
             continue
         yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
 

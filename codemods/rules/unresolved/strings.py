@@ -22,7 +22,6 @@ import libcst as cst
 from ...facts import SINGLE_FILE
 from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of
 from ...resolve.tree import last_name, string_of, walk
-from ...resolve.values import reads_of_value
 from ...resolve.vocabulary import MODULE, PATH_WORDS, TPU
 from ...rewrite.proposal import is_renamed, shown_path, twin_of
 from ..rule import Decision, Named, Options, Program, Proposal, Rule
@@ -136,7 +135,7 @@ def _completed(program: Program, string: cst.SimpleString, is_legacy: _IsLegacy)
         return ""  # nearly all strings
     modules = [use.node for use in program.namespaces if keeps_names(use)]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
-    nodes = [call, *reads_of_value(program, call)] if base else []
+    nodes = [call, *program.values.reads_of(call)] if base else []
     found = (_continued(program, node, base, is_legacy) for node in nodes)
     return next(filter(None, found), "")
 

@@ -28,10 +28,8 @@ import libcst as cst
 
 from ...facts import Need
 from ...model import Group
-from ...resolve.mentions import compares_type
 from ...resolve.places import Unclear, Why
 from ...resolve.tree import walk
-from ...resolve.values import bindings_of, reads_of_value, sources_of
 from ...resolve.vocabulary import CLASS, SEGMENTS
 from ...rewrite.proposal import SHIM
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
@@ -136,14 +134,14 @@ def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision
 def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """What an attribute holds, or a function of the file returns; none for anything else."""
     if isinstance(node, (cst.Attribute, cst.Name)):
-        return sources_of(program, node)
+        return program.values.sources_of(node)
     function = _function_of(program, node)
     if function is None:
         return []
     found: list[cst.CSTNode] = []
     for part in walk(function.body):
         if isinstance(part, cst.Return) and part.value is not None:
-            found += sources_of(program, part.value)
+            found += program.values.sources_of(part.value)
     return found
 
 
@@ -151,7 +149,7 @@ def _function_of(program: Program, node: cst.CSTNode) -> cst.FunctionDef | None:
     """The function of the file that a call certainly calls."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
         return None
-    bindings = bindings_of(program, node.func)
+    bindings = program.values.bindings_of(node.func)
     bound = bindings[0].node if len(bindings) == 1 else None
     return bound if isinstance(bound, cst.FunctionDef) else None
 
@@ -161,9 +159,9 @@ def _exact_tests(program: Program) -> Iterator[Proposal]:
         if unclear.why is not Why.RE_EXPORT or unclear.name != CLASS:
             continue
         is_import = isinstance(unclear.node, cst.ImportAlias)
-        nodes = reads_of_value(program, unclear.node) if is_import else [unclear.node]
+        nodes = program.values.reads_of(unclear.node) if is_import else [unclear.node]
         for node in nodes:
-            if compares_type(program, node):
+            if program.mentions.compares_type(node):
                 yield Proposal.report(node, "LS903", unclear.name, _EXACT)
 
 

@@ -20,13 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...resolve.guards import (
-    Branch,
-    BranchKind,
-    branches_of,
-    compared_as_text,
-    obstacles_of_guards,
-)
+from ...resolve.guards import Branch, BranchKind
 from ...rewrite.proposal import obstacles_at, symbol_of
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 from ._version_test import version_test
@@ -66,14 +60,14 @@ _WHY = "only some TensorFlow versions take this branch"
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The symbols in such a branch keep what they do on old versions, so they go to the shim."""
-    for place, names in obstacles_of_guards(program):
+    for place, names in program.guards.guarded_places():
         when = When.IF_FLAG if names else When.ALWAYS
         yield from obstacles_at(place, "LS908", _WHY, when, tuple(sorted(names)))
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such branch once, at its first legacy name, and comparisons of text."""
-    for branch in branches_of(program, decision.flags, decision.moved | decision.kept):
+    for branch in program.guards.branches(decision.flags, decision.moved | decision.kept):
         first = branch.places[0]
         if branch.is_scaled_elsewhere:
             is_certain = branch.is_never_taken or branch.kind is BranchKind.IMPORTED
@@ -81,7 +75,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
             yield Proposal.note(first.node, "LS908", symbol_of(first), words)
         else:
             yield Proposal.report(first.node, "LS908", symbol_of(first), _message(branch))
-    for test, release in compared_as_text(program, decision.texts).items():
+    for test, release in program.guards.compared_as_text(decision.texts).items():
         message = _TEXT.format(release, version_test(program, test))
         yield Proposal.report(test, "LS913", "__version__", message)
 

@@ -20,8 +20,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...resolve.classes import Kind, kind_of_optimizer
-from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...resolve.vocabulary import REWRITE
 from ...rewrite.arguments import matched
@@ -40,7 +38,6 @@ _CODES = {
 }
 _MESSAGE = "the same, in TensorFlow 2.4 and later"
 _INLINED = "becomes arguments of the Keras optimizer"
-_HARMLESS = (Mention.IMPORT, Mention.ALIAS)
 _KERAS = "TensorFlow 2.11 and later refuse Keras optimizers here"
 _UNKNOWN = f"{_KERAS}, and the class of this optimizer cannot be determined statically"
 _PASSED = f"{_KERAS}, and what calls this function cannot be seen"
@@ -74,13 +71,15 @@ def _why_shim(program: Program, reference: Reference) -> str:
     call = program.call_of(reference.node)
     if call is None:
         is_statement = isinstance(program.parents.get(reference.node), cst.Expr)
-        is_harmless = is_statement or mention_of(program, reference) in _HARMLESS
+        is_harmless = is_statement or program.mentions.of(reference).binds_name
         return "" if is_harmless else _PASSED
     found = matched(call, ("opt", "loss_scale"))
     if not found or "opt" not in found:
         return _UNKNOWN
-    kind = kind_of_optimizer(program, found["opt"].value)
-    return {Kind.V1: "", Kind.KERAS: _KERAS, Kind.UNKNOWN: _UNKNOWN}[kind]
+    kind = program.classes.kind_of_optimizer(found["opt"].value)
+    if kind.is_v1:
+        return ""
+    return _KERAS if kind.is_keras else _UNKNOWN
 
 
 RULE = Rule(

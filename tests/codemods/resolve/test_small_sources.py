@@ -5,22 +5,9 @@ import textwrap
 
 import libcst as cst
 import pytest
-from tf_lossscale_codemods.resolve.classes import (
-    Kind,
-    can_be_made_here,
-    is_loss_scale_class,
-    is_loss_scale_optimizer,
-    kind_of_optimizer,
-    makes_optimizers,
-    may_be_loss_scale_optimizer,
-    names_final_class,
-    sets_policy,
-)
+from tf_lossscale_codemods.resolve.classes import Kind
 from tf_lossscale_codemods.resolve.conditions import dependence_of
-from tf_lossscale_codemods.resolve.guards import branches_of, conditions_of
-from tf_lossscale_codemods.resolve.keras_2_methods import foreign_uses
 from tf_lossscale_codemods.resolve.links import links_of
-from tf_lossscale_codemods.resolve.mentions import mention_of, names_assigned
 from tf_lossscale_codemods.resolve.places import Why
 from tf_lossscale_codemods.resolve.program import Program
 from tf_lossscale_codemods.resolve.releases import value_on_newest
@@ -34,7 +21,6 @@ from tf_lossscale_codemods.resolve.tree import (
     string_of,
     walk,
 )
-from tf_lossscale_codemods.resolve.values import class_named, reads_of_value, sources_of
 
 IMPORTS = """\
 import tensorflow as tf
@@ -79,7 +65,7 @@ def codes(program, nodes):
 def test_is_loss_scale_class(source, expected):
     program = program_of(source)
     node = program.modules[0].body[-1].body[0].value
-    assert is_loss_scale_class(program, node) is expected
+    assert program.classes.is_loss_scale_class(node) is expected
 
 
 OPTIMIZERS = [
@@ -98,10 +84,10 @@ OPTIMIZERS = [
 def test_optimizers(source, is_one, can_be, may_be, kind):
     program = program_of(source)
     node = named(program, "it")
-    assert is_loss_scale_optimizer(program, node) is is_one
-    assert can_be_made_here(program, node) is can_be
-    assert may_be_loss_scale_optimizer(program, node) is may_be
-    assert kind_of_optimizer(program, node) is kind
+    assert program.classes.is_loss_scale_optimizer(node) is is_one
+    assert program.classes.can_be_made_here(node) is can_be
+    assert program.classes.may_be_loss_scale_optimizer(node) is may_be
+    assert program.classes.kind_of_optimizer(node) is kind
 
 
 @pytest.mark.parametrize(
@@ -115,8 +101,8 @@ def test_optimizers(source, is_one, can_be, may_be, kind):
 )
 def test_what_a_file_does(source, makes, sets, names):
     program = program_of(source)
-    assert (makes_optimizers(program), sets_policy(program)) == (makes, sets)
-    assert names_final_class(program) is names
+    assert (program.classes.makes_optimizers(), program.classes.sets_policy()) == (makes, sets)
+    assert program.classes.names_final_class() is names
 
 
 @pytest.mark.parametrize(
@@ -169,14 +155,14 @@ def test_value_on_the_newest_release(expression, expected):
     ],
 )
 def test_branches_that_the_newest_release_does_not_take(source, expected):
-    found = branches_of(program_of(source), {}, frozenset())
+    found = program_of(source).guards.branches({}, frozenset())
     assert [branch.is_never_taken for branch in found] == [True for _ in expected]
 
 
 def test_the_names_of_other_files_that_decide():
     source = f"from flags import IS_OLD\nif IS_OLD:\n    {OLD}"
-    assert conditions_of(program_of(source)) == {"flags.IS_OLD"}
-    assert conditions_of(program_of(OLD)) == frozenset()
+    assert program_of(source).guards.conditions() == {"flags.IS_OLD"}
+    assert program_of(OLD).guards.conditions() == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +176,8 @@ def test_the_names_of_other_files_that_decide():
     ],
 )
 def test_uses_of_methods_of_keras_2(source, expected):
-    found = [(use.name, use.is_compiled, use.is_test) for use in foreign_uses(program_of(source))]
+    uses = program_of(source).keras_2_methods.foreign_uses
+    found = [(use.name, use.is_compiled, use.is_test) for use in uses]
     if expected is None:  # the call is guarded by the test, which is a use of its own
         expected = [("get_scaled_loss", False, True)]
     assert found == expected
@@ -254,13 +241,13 @@ def test_links_of_a_file_that_cannot_be_parsed_are_not_known():
 def test_mentions(source, expected):
     program = program_of(source)
     (reference,) = program.references
-    assert mention_of(program, reference).value == expected
+    assert program.mentions.of(reference).value == expected
 
 
 def test_names_that_an_assignment_binds():
     program = program_of("a = b = (f(it), 1)")
     call = program.parents[program.parents[named(program, "it")]]
-    assert names_assigned(program, call) == ["a", "b"]
+    assert program.mentions.names_assigned(call) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -306,15 +293,15 @@ def test_sources_of_a_value(source, expected):
     node = named(program, "it")
     if expected is None:  # an attribute of `self`
         node, expected = program.parents[node], ["f()"]
-    assert sorted(codes(program, sources_of(program, node))) == expected
+    assert sorted(codes(program, program.values.sources_of(node))) == expected
 
 
 def test_reads_of_a_value_and_the_class_of_a_name():
     program = program_of("class C: pass\nit = f(1)\ng(it)\nh(it)\nC")
-    assert class_named(program, named(program, "C")).name.value == "C"
-    assert class_named(program, named(program, "it")) is None
+    assert program.values.class_named(named(program, "C")).name.value == "C"
+    assert program.values.class_named(named(program, "it")) is None
     value = program.parents[named(program, "f")]
-    assert codes(program, reads_of_value(program, value)) == ["it", "it"]
+    assert codes(program, program.values.reads_of(value)) == ["it", "it"]
 
 
 def test_trees():
