@@ -272,6 +272,36 @@ class Decision(NamedTuple):
         """Whether the program shows what makes its loss-scale optimizers."""
         return not self.traits.isdisjoint({Trait.MAKER, Trait.POLICY})
 
+    @property
+    def optimizers_on_shim(self) -> bool:
+        """Whether the Keras optimizers go to the shim, with their arguments and methods."""
+        return self.goes_to_shim(Group.KERAS_OPTIMIZERS)
+
+    @property
+    def has_maker(self) -> bool:
+        """Whether the program makes Keras loss-scale optimizers, or sets such a policy."""
+        return Trait.MAKER in self.traits
+
+    @property
+    def has_maker_elsewhere(self) -> bool:
+        """Whether another file makes Keras loss-scale optimizers, or sets such a policy."""
+        return Trait.MAKER in self.others
+
+    @property
+    def has_experimental_policy(self) -> bool:
+        """Whether the program sets or makes policies that have a loss scale."""
+        return Trait.EXPERIMENTAL_POLICY in self.traits
+
+    @property
+    def restores_elsewhere(self) -> bool:
+        """Whether another file restores checkpoints or weights."""
+        return Trait.RESTORE in self.others
+
+    @property
+    def has_keras_2_elsewhere(self) -> bool:
+        """Whether other files make, use or test for optimizers as Keras 2 has them."""
+        return not self.others.isdisjoint(USES_OF_KERAS_2)
+
     def may_read(self, name: str) -> bool:
         """Whether other files may read a top-level name."""
         return name in self.reads or "*" in self.reads

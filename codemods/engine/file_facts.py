@@ -16,9 +16,8 @@ from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
 from ..resolve.qualified_names import CALL
 from ..resolve.scopes import ScopeKind
-from ..resolve.tree import walk
 from ..resolve.vocabulary import SCALING
-from ..rewrite.proposal import Obstacle, groups_of_place, is_renamed, obstacles_at
+from ..rewrite.proposal import Obstacle
 from ..rules.rule import Rule
 from ..rules.to_shim import code_of_place, needs_of_written
 from .comments import Suppressions, may_suppress
@@ -55,9 +54,7 @@ def facts_of(
       rules: the rules.
     """
     kept = kept_places(program, sources, locate, options)
-    groups = {
-        group for place in program.places() if _can_move(place) for group in groups_of_place(place)
-    }
+    groups = {group for place in program.places() if _can_move(place) for group in place.groups}
     foreign = program.keras_2_methods.foreign_uses
     links = links_of(source.tree for source in sources)
     traits = {*_traits(program), *links.traits, *([Trait.LOOP] if foreign else [])}
@@ -135,7 +132,7 @@ def _moves(place: Place, options: Options) -> bool:
     """Whether a place can get another path."""
     if options.to_shim or not isinstance(place, Reference):
         return True
-    return is_renamed(place.legacy, options, SINGLE_FILE)
+    return place.legacy.is_renamed(options, SINGLE_FILE)
 
 
 def _needs(
@@ -167,9 +164,9 @@ def need_at(obstacle: Obstacle, place: At) -> Need:
 def _of_kept(program: Program, kept: Mapping[cst.CSTNode, str]) -> Iterable[Obstacle]:
     """A place that keeps its legacy symbol fits only the shim's symbols, as class tests tell."""
     for place in program.places() if kept else ():
-        if place.node not in kept or set(groups_of_place(place)) & set(_SAME_SYMBOLS):
+        if place.node not in kept or set(place.groups) & set(_SAME_SYMBOLS):
             continue
-        yield from obstacles_at(place, code_of_place(place), kept[place.node])
+        yield from Obstacle.of_place(place, code_of_place(place), kept[place.node])
 
 
 def _traits(program: Program) -> Iterable[Trait]:
@@ -283,8 +280,5 @@ def _names_with(program: Program, place: Place) -> Iterable[str]:
 
 def _returned(program: Program, function: cst.CSTNode) -> Iterator[str]:
     """What a function returns: paths, or what begins with `<` for other values."""
-    if not isinstance(function, cst.FunctionDef):
-        return
-    for node in walk(function.body):
-        if isinstance(node, cst.Return) and node.value is not None:
-            yield from program.paths_of(node.value) or [CALL]
+    for value in program.values.returned_by(function):
+        yield from program.paths_of(value) or [CALL]

@@ -84,6 +84,16 @@ class Branch(NamedTuple):
     names: frozenset[str] = frozenset()
     places: tuple[_Guarded, ...] = ()
 
+    @property
+    def is_tried_import(self) -> bool:
+        """Whether it runs if an import succeeds."""
+        return self.kind is BranchKind.IMPORTED
+
+    @property
+    def is_of_uses(self) -> bool:
+        """Whether it only uses the code that has the places."""
+        return self.kind is BranchKind.USED
+
 
 class Guards:
     """The branches of a file that only some versions of TensorFlow take."""

@@ -17,7 +17,8 @@ from typing import NamedTuple, Optional
 
 from tf_lossscale._paths import PRIVATE, SYMBOLS
 
-from ..model import Group
+from ..facts import Decision
+from ..model import Group, Options
 
 __all__ = [
     "ON_SHIM",
@@ -27,9 +28,12 @@ __all__ = [
     "Root",
     "groups_named",
     "is_of_shim",
+    "is_whole",
     "legacy_of",
     "namespace_of",
     "root_of",
+    "shown_path",
+    "twin_of",
 ]
 
 
@@ -117,9 +121,42 @@ class Legacy(NamedTuple):
         return self.root == ON_SHIM
 
     @property
+    def is_of_final_api(self) -> bool:
+        """Whether it belongs to `tf.keras.mixed_precision`."""
+        return self.family is Family.FINAL
+
+    @property
+    def has_loss_scales(self) -> bool:
+        """Whether it belongs to an API in which loss scales are objects of their own."""
+        return self.family not in (Family.CROSS_SHARD, Family.FINAL)
+
+    @property
     def is_final_path(self) -> bool:
         """Whether the path leads to the API that the symbol is migrated to."""
         return self.family in _STAY_ON_SHIM if self.is_on_shim else self.is_current
+
+    @property
+    def twin(self) -> str:
+        """The path of the symbol in the shim that corresponds to this one."""
+        namespace = self.namespace
+        if (
+            self.family in (Family.V1, Family.CROSS_SHARD)
+            and (self.root == "v1" or namespace == "mixed_precision")
+            and not namespace.startswith("contrib.")
+        ):
+            # Not for `tf.contrib`, which 1.15 also has under `import tensorflow.compat.v1 as tf`.
+            namespace = "compat.v1." + namespace
+        if self.never_existed and self.family is Family.CROSS_SHARD:
+            namespace = "compat.v1.tpu"
+        if self.family is Family.EXPERIMENTAL:
+            namespace = _EXPERIMENTAL
+        return f"{_SHIM}.{namespace}.{self.name}"
+
+    def is_renamed(self, options: Options, decision: Decision) -> bool:
+        """Whether a run gives the symbol another path, where a name leads to it."""
+        is_moved_final = self.is_keras_optimizer and options.for_keras_3
+        goes = not self.is_final_path or is_moved_final or decision.goes_to_shim(self.group)
+        return bool(self.rule) and goes and not (self.is_on_shim and options.to_shim)
 
     @property
     def _is_keras(self) -> bool:
@@ -324,6 +361,18 @@ class Namespace(NamedTuple):
         """Whether it also holds things that the shim's module does not have."""
         return self.name not in _WHOLE
 
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of symbols that it has; the modules of Keras have those of each other."""
+        if self.name.startswith("keras"):
+            return (Group.KERAS_OPTIMIZERS, Group.POLICIES)
+        return (Group(self.family.value),)
+
+    @property
+    def twin(self) -> str:
+        """The path of the shim's module of this name."""
+        return f"{_SHIM}.{self.name}"
+
 
 _WHOLE = (
     "contrib.mixed_precision",
@@ -350,7 +399,27 @@ def namespace_of(path: str) -> Optional[Namespace]:
     return Namespace(name, family, is_final, is_current)
 
 
+def is_whole(path: str) -> bool:
+    """Whether a path is a removed module of TensorFlow, and the shim has everything in it."""
+    module = namespace_of(path)
+    if module is None or module.is_current or is_of_shim(path):
+        return False
+    return not module.has_others and module.family is not Family.FINAL
+
+
 def _public_module(module: str) -> str:
     """The public module that has most names of a private one."""
     modules = [path.rpartition(".")[0] for path in _PRIVATE[module].values()]
     return max(modules, key=modules.count)
+
+
+def twin_of(path: str) -> str:
+    """The path in the shim of what a legacy path names, a symbol or a module."""
+    named = legacy_of(path) or namespace_of(path)
+    return named.twin if named is not None else path
+
+
+def shown_path(path: str) -> str:
+    """A path as programs write it: `tf.keras...`, `tfls.keras...`."""
+    first, _, rest = path.partition(".")
+    return f"{'tfls' if first == _SHIM else 'tf' if root_of(path) else first}.{rest}"

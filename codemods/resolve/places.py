@@ -9,11 +9,22 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from .legacy_symbols import Legacy, Namespace, is_of_shim, legacy_of, namespace_of, root_of
+from ..facts import Decision
+from ..model import Group
+from .legacy_symbols import (
+    Legacy,
+    Namespace,
+    groups_named,
+    is_of_shim,
+    is_whole,
+    legacy_of,
+    namespace_of,
+    root_of,
+)
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, BindingKind, Scope, ScopeBuilder
 from .tree import is_stored, last_name
-from .vocabulary import CLASS, COMMON, DISTINCTIVE, LOOK_ALIKES, MODULE, NAMES, TPU
+from .vocabulary import CLASS, COMMON, DISTINCTIVE, LOOK_ALIKES, MODULE, NAMES, SEGMENTS, TPU
 
 __all__ = [
     "NamespaceUse",
@@ -28,6 +39,10 @@ __all__ = [
 
 _MODULES = (MODULE, TPU)
 _NAMES = NAMES | {"experimental"}
+_FINAL = "keras.mixed_precision"
+_KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
+_OF_TENSORFLOW = re.compile(rf"(?:\.(?:{'|'.join(sorted(SEGMENTS))}))+$")
+"""Modules of TensorFlow at the end of a path through a module of the project."""
 _FINAL_MODULE = re.compile(rf"(?<!contrib\.){MODULE}$")
 
 
@@ -46,6 +61,16 @@ class Reference(NamedTuple):
     legacy: Legacy
     root: Optional[cst.Name] = None
 
+    @property
+    def symbol(self) -> str:
+        """The symbol as findings show it."""
+        return self.legacy.name
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The group of the symbol."""
+        return (self.legacy.group,)
+
 
 class NamespaceUse(NamedTuple):
     """A chain that ends at a module of legacy symbols, or an import of one.
@@ -61,6 +86,54 @@ class NamespaceUse(NamedTuple):
     scope: Scope
     path: str
     root: Optional[cst.Name] = None
+
+    @property
+    def module(self) -> Namespace:
+        """The module."""
+        module = namespace_of(self.path)
+        assert module is not None, self.path
+        return module
+
+    @property
+    def is_on_shim(self) -> bool:
+        """Whether it is a module of the shim."""
+        return is_of_shim(self.path)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether TensorFlow has removed the module, and the shim has everything in it."""
+        return is_whole(self.path)
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether it is a module of the shim, or becomes one that has the same names."""
+        return self.is_on_shim or self.is_whole
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is TensorFlow's module of the final Keras API, also under a private path."""
+        return self.module.name == _FINAL and not self.is_on_shim
+
+    def moves_as_final(self, decision: Decision) -> bool:
+        """Whether it is the final module, and goes to the shim with the final class."""
+        is_tf_keras = self.path.startswith("tf_keras")
+        return self.is_final and decision.optimizers_on_shim and not is_tf_keras
+
+    def is_renamed_whole(self, decision: Decision) -> bool:
+        """Whether it is a module of the shim, or becomes one, where it is used as a value."""
+        return self.keeps_names or self.moves_as_final(decision)
+
+    @property
+    def symbol(self) -> str:
+        """The module as findings show it."""
+        module = namespace_of(self.path)
+        return module.name if module is not None else self.path
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of symbols that the module has."""
+        module = namespace_of(self.path)
+        return module.groups if module is not None else _KERAS
 
 
 Place = Union[Reference, NamespaceUse]
@@ -99,6 +172,22 @@ class Unclear(NamedTuple):
     legacy: tuple[Legacy, ...] = ()
     may_be_final: bool = False
     origin: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module of the project that a name comes through, without those of TensorFlow."""
+        return _OF_TENSORFLOW.sub("", self.through) or self.through
+
+    @property
+    def symbol(self) -> str:
+        """The name, as findings show it."""
+        return self.name
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that have a symbol of this name, of each of which it may be."""
+        named = groups_named(self.name)
+        return tuple(group for group in Group if group in named)
 
     @property
     def path(self) -> str:

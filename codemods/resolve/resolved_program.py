@@ -68,6 +68,11 @@ class ResolvedProgram(Syntax):
         """Every binding that an import creates."""
         return imports_of(self.scopes)
 
+    def imports_tensorflow(self) -> bool:
+        """Whether the file imports TensorFlow itself, not only a package of Keras."""
+        roots = (root_of(binding.path) for binding in self.imports())
+        return any(root is not None and root.name not in ("keras", "tf_keras") for root in roots)
+
     def places(self) -> list[Place]:
         """Every reference, and every use of a module of legacy symbols."""
         return [*self.references, *self.namespaces]
@@ -84,6 +89,11 @@ class ResolvedProgram(Syntax):
             return frozenset()
         meanings = self.origins.of_expression(node, scope)
         return frozenset() if not all(map(is_path, meanings)) else meanings
+
+    def names_in_tensorflow(self, node: cst.CSTNode) -> list[str]:
+        """The last names of the paths of a chain that lead into TensorFlow or Keras."""
+        paths = [path for path in self.paths_of(node) if root_of(path) is not None]
+        return [path.rpartition(".")[2] for path in paths]
 
     def is_of_tensorflow(self, node: cst.CSTNode) -> bool:
         """Whether a chain has a meaning, and none outside TensorFlow and Keras."""

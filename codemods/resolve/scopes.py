@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 
 import libcst as cst
 
-from .tree import children
+from .tree import children, dotted
 
 __all__ = ["Binding", "BindingKind", "Scope", "ScopeBuilder", "ScopeKind"]
 
@@ -279,16 +279,6 @@ def _parts_of(
     if any(isinstance(element, cst.StarredElement) for element in elements):
         return unknown
     return [element.value for element in value.elements]
-
-
-def dotted(node: cst.CSTNode) -> str:
-    """`a.b.c` of a chain of attributes on a name."""
-    parts = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    assert isinstance(node, cst.Name)
-    return ".".join(reversed([*parts, node.value]))
 
 
 _STORING = (

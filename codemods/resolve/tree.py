@@ -21,6 +21,7 @@ __all__ = [
     "ancestors",
     "body_of",
     "children",
+    "dotted",
     "is_stored",
     "last_name",
     "rebuilt",
@@ -110,6 +111,16 @@ def root_name(node: Optional[cst.CSTNode]) -> Optional[cst.Name]:
     while isinstance(node, cst.Attribute):
         node = node.value
     return node if isinstance(node, cst.Name) else None
+
+
+def dotted(node: cst.CSTNode) -> str:
+    """`a.b.c` of a chain of attributes on a name."""
+    parts = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    assert isinstance(node, cst.Name)
+    return ".".join(reversed([*parts, node.value]))
 
 
 def last_name(node: cst.CSTNode) -> str:

@@ -57,7 +57,7 @@ class Values:
                 found += [] if parts else [source]
         return found
 
-    def returned_by(self, function: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    def returned_by(self, function: Optional[cst.CSTNode]) -> Iterator[cst.BaseExpression]:
         """The expressions that a definition of a function returns; none for anything else."""
         if not isinstance(function, cst.FunctionDef):
             return

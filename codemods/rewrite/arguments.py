@@ -14,6 +14,7 @@ __all__ = [
     "Constant",
     "argument_of_scale",
     "constant",
+    "has_comments",
     "has_loss_scale",
     "keyword",
     "loses_comments",
@@ -164,6 +165,11 @@ def renamed_attribute(name: str) -> Edit:
         return node.with_changes(attr=node.attr.with_changes(value=name))
 
     return edit
+
+
+def has_comments(call: cst.Call) -> bool:
+    """Whether a comment stands between the arguments of a call."""
+    return bool(comments_in(call))
 
 
 def loses_comments(call: cst.Call, new: cst.Call) -> bool:

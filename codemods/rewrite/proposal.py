@@ -1,4 +1,4 @@
-"""The proposals of rules, which the engine decides about, and the paths that they give symbols."""
+"""The proposals of rules, which the engine decides about, and the places that need the shim."""
 
 from __future__ import annotations
 
@@ -7,37 +7,13 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from ..facts import Decision, Need, When
-from ..model import Group, Options, Safety
-from ..resolve.legacy_symbols import (
-    Family,
-    Legacy,
-    groups_named,
-    legacy_of,
-    namespace_of,
-    root_of,
-)
-from ..resolve.places import Place, Reference, Unclear
+from ..facts import Need, When
+from ..model import Group, Safety
+from ..resolve.legacy_symbols import Legacy, shown_path
+from ..resolve.places import NamespaceUse, Place, Reference, Unclear
 from ..resolve.tree import Edit
 
-__all__ = [
-    "FINAL",
-    "SHIM",
-    "V1",
-    "Obstacle",
-    "Proposal",
-    "groups_of_place",
-    "is_renamed",
-    "obstacles_at",
-    "shim_path",
-    "shown_path",
-    "symbol_of",
-    "twin_of",
-]
-
-SHIM = "tf_lossscale"
-V1 = "tensorflow.compat.v1"
-FINAL = "tensorflow.keras.mixed_precision"
+__all__ = ["Edits", "Obstacle", "Proposal"]
 
 Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
@@ -61,6 +37,43 @@ class Obstacle(NamedTuple):
         legacy = reference.legacy
         need = Need(legacy.group, legacy.rule, legacy.name, why, when=when, names=names)
         return cls(reference.node, need)
+
+    @classmethod
+    def of_place(
+        cls,
+        place: Union[Place, Unclear],
+        code: str,
+        why: str,
+        when: When = When.ALWAYS,
+        names: tuple[str, ...] = (),
+    ) -> Iterator[Obstacle]:
+        """Sends the symbols that a place leads to, of a module all that it has, to the shim."""
+        for group in place.groups:
+            yield cls(place.node, Need(group, code, place.symbol, why, when=when, names=names))
+
+    @classmethod
+    def of_legacy(cls, node: cst.CSTNode, code: str, legacy: Legacy, why: str) -> Obstacle:
+        """A place that may mean a legacy symbol, whose group goes to the shim."""
+        return cls(node, Need(legacy.group, code, legacy.name, why))
+
+    @classmethod
+    def of_contrib(cls, node: cst.CSTNode, code: str, symbol: str, why: str) -> Obstacle:
+        """A place for which the symbols of `tf.contrib.mixed_precision` go to the shim."""
+        return cls(node, Need(Group.CONTRIB, code, symbol, why))
+
+    @classmethod
+    def of_optimizers(
+        cls, node: cst.CSTNode, code: str, symbol: str, why: str, when: When = When.ALWAYS
+    ) -> Obstacle:
+        """A place for which the Keras optimizers go to the shim."""
+        return cls(node, Need(Group.KERAS_OPTIMIZERS, code, symbol, why, when=when))
+
+    @classmethod
+    def of_policies(
+        cls, node: cst.CSTNode, code: str, symbol: str, why: str, when: When = When.ALWAYS
+    ) -> Obstacle:
+        """A place for which the policies go to the shim."""
+        return cls(node, Need(Group.POLICIES, code, symbol, why, when=when))
 
 
 class Proposal(NamedTuple):
@@ -117,19 +130,46 @@ class Proposal(NamedTuple):
     def unsafe(cls, reference: Reference, caveat: str, *, path: str, edits: Edits = ()) -> Proposal:
         """A rewrite that `--unsafe` makes; `caveat` says how the behavior can differ."""
         made = cls.safe(reference, caveat, path=path, edits=edits)
-        return made._replace(outcome=Safety.UNSAFE)
+        return made.as_unsafe(made.message)
 
     @classmethod
     def moved(cls, reference: Reference, path: str, why: str) -> Optional[Proposal]:
         """The same symbol under its last path; None if the reference has that path already."""
         legacy = reference.legacy
         is_there = not legacy.is_private and not legacy.is_on_shim
-        if is_there and legacy.root == "v1" and path == f"{V1}.{legacy.namespace}.{legacy.name}":
+        v1_path = f"tensorflow.compat.v1.{legacy.namespace}.{legacy.name}"
+        if is_there and legacy.root == "v1" and path == v1_path:
             return None
-        if is_there and legacy.family is Family.FINAL and not legacy.never_existed:
+        if is_there and legacy.is_of_final_api and not legacy.never_existed:
             return None
-        message = f"use {shown_path(path)}; {why}" if why else f"use {shown_path(path)}"
-        return cls.safe(reference, message, path=path)
+        return cls.safe(reference, _use(path, why), path=path)
+
+    @classmethod
+    def to_shim(cls, reference: Reference, why: str) -> Proposal:
+        """The same symbol in the shim."""
+        path = reference.legacy.twin
+        return cls.safe(reference, _use(path, why), path=path)
+
+    @classmethod
+    def module_to_shim(cls, use: NamespaceUse, code: str) -> Proposal:
+        """The module of this name in the shim."""
+        path = use.module.twin
+        made = cls(use.node, code, use.path, Safety.SAFE, _use(path))
+        return made._replace(moves=((use, path),))
+
+    @classmethod
+    def edited(
+        cls,
+        node: cst.CSTNode,
+        code: str,
+        symbol: str,
+        message: str,
+        edits: Edits,
+        removed: tuple[Reference, ...] = (),
+    ) -> Proposal:
+        """Edits that keep the behavior, at a place that keeps its symbol."""
+        made = cls(node, code, symbol, Safety.SAFE, message)
+        return made._replace(edits=edits, removed=removed)
 
     @classmethod
     def report(cls, node: cst.CSTNode, code: str, symbol: str, guidance: str) -> Proposal:
@@ -141,83 +181,11 @@ class Proposal(NamedTuple):
         """A place that is right as it is; the message says why."""
         return cls(node, code, symbol, Safety.SAFE, message, stays=True)
 
-
-def is_renamed(legacy: Legacy, options: Options, decision: Decision) -> bool:
-    """Whether a run gives a symbol another path, where a name leads to it."""
-    is_moved_final = legacy.is_keras_optimizer and options.for_keras_3
-    goes = not legacy.is_final_path or is_moved_final or decision.goes_to_shim(legacy.group)
-    return bool(legacy.rule) and goes and not (legacy.is_on_shim and options.to_shim)
+    def as_unsafe(self, caveat: str) -> Proposal:
+        """The same edits, which only `--unsafe` makes; `caveat` is the message."""
+        return self._replace(outcome=Safety.UNSAFE, message=caveat)
 
 
-def shim_path(reference: Reference) -> str:
-    """The path in the shim that corresponds to the current path of the reference."""
-    return _twin(reference.legacy)
-
-
-def twin_of(path: str) -> str:
-    """The path in the shim of what a legacy path names, a symbol or a module."""
-    legacy, module = legacy_of(path), namespace_of(path)
-    if legacy is not None:
-        return _twin(legacy)
-    return f"{SHIM}.{module.name}" if module is not None else path
-
-
-def _twin(legacy: Legacy) -> str:
-    """The path of a legacy symbol in the shim."""
-    namespace = legacy.namespace
-    if (
-        legacy.family in (Family.V1, Family.CROSS_SHARD)
-        and (legacy.root == "v1" or namespace == "mixed_precision")
-        and not namespace.startswith("contrib.")
-    ):
-        # Not for `tf.contrib`, which 1.15 also has under `import tensorflow.compat.v1 as tf`.
-        namespace = "compat.v1." + namespace
-    if legacy.never_existed and legacy.family is Family.CROSS_SHARD:
-        namespace = "compat.v1.tpu"
-    if legacy.family is Family.EXPERIMENTAL:
-        namespace = "keras.mixed_precision.experimental"
-    return f"{SHIM}.{namespace}.{legacy.name}"
-
-
-def groups_of_place(place: Union[Place, Unclear]) -> tuple[Group, ...]:
-    """The groups of symbols that a place leads to; a module leads to all groups that it has.
-
-    What comes through another file may be a symbol of each group that has the name.
-    """
-    if isinstance(place, Unclear):
-        return tuple(group for group in Group if group in groups_named(place.name))
-    if isinstance(place, Reference):
-        return (place.legacy.group,)
-    module = namespace_of(place.path)
-    if module is None or module.name.startswith("keras"):
-        return (Group.KERAS_OPTIMIZERS, Group.POLICIES)
-    return (Group(module.family.value),)
-
-
-def obstacles_at(
-    place: Union[Place, Unclear],
-    code: str,
-    why: str,
-    when: When = When.ALWAYS,
-    names: tuple[str, ...] = (),
-) -> Iterator[Obstacle]:
-    """Sends the symbols that a place leads to, of a module all that it has, to the shim."""
-    for group in groups_of_place(place):
-        need = Need(group, code, symbol_of(place), why, when=when, names=names)
-        yield Obstacle(place.node, need)
-
-
-def symbol_of(place: Union[Place, Unclear]) -> str:
-    """The symbol or module that a place leads to, as findings show it."""
-    if isinstance(place, Unclear):
-        return place.name
-    if isinstance(place, Reference):
-        return place.legacy.name
-    module = namespace_of(place.path)
-    return module.name if module is not None else place.path
-
-
-def shown_path(path: str) -> str:
-    """A path as programs write it: `tf.keras...`, `tfls.keras...`."""
-    first, _, rest = path.partition(".")
-    return f"{'tfls' if first == SHIM else 'tf' if root_of(path) else first}.{rest}"
+def _use(path: str, why: str = "") -> str:
+    """The message for a place that gets another path."""
+    return f"use {shown_path(path)}; {why}" if why else f"use {shown_path(path)}"

@@ -13,6 +13,8 @@ from typing import Any, Callable, NamedTuple, Optional
 
 from ..facts import Decision, When
 from ..model import Options, Safety, Target
+from ..resolve.mentions import Mention
+from ..resolve.places import Reference
 from ..resolve.program import Program
 from ..rewrite.proposal import Obstacle, Proposal
 from .to_shim import RENAMED, needs_of_exports, renames
@@ -20,11 +22,13 @@ from .to_shim import RENAMED, needs_of_exports, renames
 __all__ = [
     "Decision",
     "Example",
+    "Mention",
     "Named",
     "Obstacle",
     "Options",
     "Program",
     "Proposal",
+    "Reference",
     "Rule",
     "Safety",
     "When",

@@ -22,16 +22,7 @@ from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.tree import string_of
 from ..rewrite.arguments import has_loss_scale
-from ..rewrite.proposal import (
-    Obstacle,
-    Proposal,
-    groups_of_place,
-    is_renamed,
-    obstacles_at,
-    shim_path,
-    shown_path,
-    symbol_of,
-)
+from ..rewrite.proposal import Obstacle, Proposal
 
 __all__ = [
     "RENAMED",
@@ -40,7 +31,6 @@ __all__ = [
     "needs_of_written",
     "renames",
     "reports_of_written",
-    "to_shim",
 ]
 
 _PATHS = [f"tensorflow.{space}.{symbol.name}" for symbol in SYMBOLS for space in symbol.namespaces]
@@ -84,10 +74,8 @@ def renames(
             continue
         if legacy.is_on_shim:
             yield Proposal.note(reference.node, code, legacy.name, "stays on the shim")
-        elif legacy.family is not Family.FINAL or _leaves_final(
-            program, reference, options, decision
-        ):
-            yield to_shim(reference, _benefit(reference))
+        elif not legacy.is_of_final_api or _leaves_final(program, reference, options, decision):
+            yield Proposal.to_shim(reference, _benefit(reference))
 
 
 def _leaves_final(
@@ -107,7 +95,7 @@ def _benefit(reference: Reference) -> str:
     family = reference.legacy.family
     if family is Family.CROSS_SHARD:
         return _EVERYWHERE
-    if family is Family.FINAL and reference.legacy.is_policy:
+    if reference.legacy.is_of_final_api and reference.legacy.is_policy:
         return _POLICY
     return _SAME[family]
 
@@ -121,7 +109,7 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Obstacle]:
     """
     for reference in program.references_to(code):
         legacy = reference.legacy
-        keeps_arguments = legacy.is_final_path or legacy.family is Family.FINAL
+        keeps_arguments = legacy.is_final_path or legacy.is_of_final_api
         if reference.scope is not program.scopes.module_scope or keeps_arguments:
             continue
         for name in program.mentions.names_bound(reference):
@@ -135,7 +123,7 @@ def needs_of_written(program: Program) -> Iterator[Obstacle]:
     """The places that put something else in the place of a legacy symbol or module."""
     for place in program.written:
         if not (isinstance(place, Reference) and place.legacy.is_final_path):
-            yield from obstacles_at(place, code_of_place(place), _ELSE)
+            yield from Obstacle.of_place(place, code_of_place(place), _ELSE)
 
 
 def reports_of_written(
@@ -145,7 +133,7 @@ def reports_of_written(
     for place in program.written:
         if _is_moved(place, options, decision) and not _is_named_in_string(program, place):
             message = _DELETED if _is_deleted_name(program, place) else WRITTEN
-            yield Proposal.report(place.node, code_of_place(place), symbol_of(place), message)
+            yield Proposal.report(place.node, code_of_place(place), place.symbol, message)
 
 
 def _is_deleted_name(program: Program, place: Place) -> bool:
@@ -167,19 +155,12 @@ def _is_named_in_string(program: Program, place: Place) -> bool:
 def _is_moved(place: Place, options: Options, decision: Decision) -> bool:
     """Whether a read of what a place names gets another path."""
     if isinstance(place, Reference):
-        return is_renamed(place.legacy, options, decision)
+        return place.legacy.is_renamed(options, decision)
     module = namespace_of(place.path)
     is_legacy = module is not None and not module.is_current
-    return is_legacy or any(map(decision.goes_to_shim, groups_of_place(place)))
+    return is_legacy or any(map(decision.goes_to_shim, place.groups))
 
 
 def code_of_place(place: Place) -> str:
     """The code of the rule that moves what a place leads to."""
     return place.legacy.rule if isinstance(place, Reference) else "LS909"
-
-
-def to_shim(reference: Reference, why: str) -> Proposal:
-    """The rename of one reference to its twin in the shim."""
-    path = shim_path(reference)
-    message = f"use {shown_path(path)}; {why}" if why else f"use {shown_path(path)}"
-    return Proposal.safe(reference, message, path=path)

@@ -20,10 +20,8 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...resolve.places import Reference
-from ...rewrite.arguments import constant, matched, renamed_arguments
-from ...rewrite.proposal import V1
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
+from ...rewrite import arguments
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Reference, Rule
 
 __all__ = ["RULE"]
 
@@ -93,8 +91,8 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
     for reference in program.references_to(*_CODES):
         twin = _TWINS[reference.legacy.name]
         call = program.call_of(reference.node)
-        edits = ((call, renamed_arguments(twin.renames)),) if call is not None else ()
-        path = f"{V1}.mixed_precision.{twin.name}"
+        edits = ((call, arguments.renamed_arguments(twin.renames)),) if call is not None else ()
+        path = f"tensorflow.compat.v1.mixed_precision.{twin.name}"
         yield Proposal.unsafe(reference, twin.caveat, path=path, edits=edits)
 
 
@@ -114,15 +112,15 @@ def _has_twin(program: Program, reference: Reference) -> bool:
     if twin is None or reference.root is None:
         return twin is not None
     call = program.call_of(reference.node)
-    found = matched(call, tuple(twin.renames)) if call is not None else None
+    found = arguments.matched(call, tuple(twin.renames)) if call is not None else None
     if found is None:
         return False
     return reference.legacy.name != "ExponentialUpdateLossScaleManager" or _is_exact(found)
 
 
-def _is_exact(arguments: Mapping[str, cst.Arg]) -> bool:
+def _is_exact(given: Mapping[str, cst.Arg]) -> bool:
     """Whether some DynamicLossScale has the numbers of the manager with these arguments."""
-    numbers = {name: constant(argument.value) for name, argument in arguments.items()}
+    numbers = {name: arguments.constant(argument.value) for name, argument in given.items()}
     ratio = numbers.get("incr_ratio", (2.0,))
     if ratio is None or not isinstance(ratio[0], (int, float)) or ratio[0] <= 0:
         return False

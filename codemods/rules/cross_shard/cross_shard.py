@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...rewrite.proposal import V1
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
@@ -37,7 +36,7 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
     """Proposes the last path; a note where the symbol is there."""
     for reference in program.references_to(*_CODES):
         name = reference.legacy.name
-        path = f"{V1}.tpu.{name}"
+        path = f"tensorflow.compat.v1.tpu.{name}"
         if reference.legacy.is_on_shim:
             caveat = f"{_NEEDS_TPU}; the shim's also runs on GPUs and CPUs"
             yield Proposal.unsafe(reference, caveat, path=path)

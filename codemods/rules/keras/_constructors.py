@@ -14,19 +14,14 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...facts import Decision
-from ...model import Group, Options
-from ...resolve.places import Reference
-from ...resolve.program import Program
-from ...resolve.scopes import Binding, ScopeKind
-from ...resolve.tree import Edit
-from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
-from ...rewrite.comments import comments_in, without_statement
-from ...rewrite.proposal import FINAL, SHIM
+from ...resolve.scopes import Binding
+from ...rewrite import arguments, comments
+from ...rewrite.proposal import Edits
+from ..rule import Decision, Program, Reference
 
-__all__ = ["ConstructorPlan", "final_class", "plan", "plans"]
+__all__ = ["ConstructorPlan", "plan", "plans"]
 
-_FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
+_FROM_LOSS_SCALE = "tf_lossscale.keras.mixed_precision.from_loss_scale"
 _BINDING_CALLS = ("exec", "globals", "vars", "locals")
 _DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
 _NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
@@ -47,29 +42,19 @@ class ConstructorPlan(NamedTuple):
 
     path: str = ""
     message: str = ""
-    edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
+    edits: Edits = ()
     removed: tuple[Reference, ...] = ()
     arguments: tuple[tuple[str, cst.BaseExpression], ...] = ()
     problem: str = ""
 
 
-def final_class(options: Options, decision: Decision) -> str:
-    """The final class for the target: on Keras 3 the shim's, which keeps the methods of Keras 2."""
-    on_shim = options.for_keras_3 or decision.goes_to_shim(Group.KERAS_OPTIMIZERS)
-    package = f"{SHIM}.keras.mixed_precision" if on_shim else FINAL
-    return f"{package}.LossScaleOptimizer"
-
-
 def plans(program: Program, decision: Decision) -> dict[cst.Call, ConstructorPlan]:
     """The plan for every constructor call of the experimental class; none on the shim."""
-    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+    if decision.optimizers_on_shim:
         return {}
-    return program.cached(_plans, decision.reads)
-
-
-def _plans(program: Program, reads: frozenset[str]) -> dict[cst.Call, ConstructorPlan]:
     calls = [program.call_of(reference.node) for reference in program.references_to("LS301")]
-    return {call: plan(program, call, reads) for call in calls if call is not None}
+    reads = decision.reads
+    return {call: program.cached(plan, call, reads) for call in calls if call is not None}
 
 
 def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) -> ConstructorPlan:
@@ -77,7 +62,9 @@ def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) 
 
     `reads` has the top-level names that other files may read, which are not removed.
     """
-    found = matched(call, ("opt", "loss_scale")) or matched(call, ("optimizer", "loss_scale"))
+    found = arguments.matched(call, ("opt", "loss_scale")) or arguments.matched(
+        call, ("optimizer", "loss_scale")
+    )
     if found is None or len(found) < 2:
         return ConstructorPlan(problem="these are not seen to be an optimizer and a loss scale")
     scale = found["loss_scale"]
@@ -86,18 +73,20 @@ def plan(program: Program, call: cst.Call, reads: frozenset[str] = frozenset()) 
         return _at_run_time(call, "the loss scale cannot be determined statically")
     is_first = call.args[0] is scale
     like = call.args[0]  # one argument to a line, if these were
-    if isinstance(like.comma, cst.Comma) and comments_in(like.comma):
+    if isinstance(like.comma, cst.Comma) and comments.comments_in(like.comma):
         like = like.with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    extras = [keyword(cst.Arg(value, comma=like.comma), name) for name, value in made.arguments]
+    extras = [
+        arguments.keyword(cst.Arg(value, comma=like.comma), name) for name, value in made.arguments
+    ]
 
     def edit(node: cst.CSTNode) -> cst.Call:
         assert isinstance(node, cst.Call)
         inner = node.args[1 if is_first else 0]
         if inner.keyword is not None:
-            inner = keyword(inner, "inner_optimizer")
-        return with_arguments(node, [*extras, inner] if is_first else [inner, *extras])
+            inner = arguments.keyword(inner, "inner_optimizer")
+        return arguments.with_arguments(node, [*extras, inner] if is_first else [inner, *extras])
 
-    if loses_comments(call, edit(call)):
+    if arguments.loses_comments(call, edit(call)):
         return _at_run_time(call, "the arguments contain a comment")
     names = " and ".join(f"`{name}=`" for name, _ in made.arguments)
     now = f"the loss scale is now set with {names}"
@@ -118,7 +107,7 @@ def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
         pairs = zip(node.args, names)
         return node.with_changes(
             args=[
-                keyword(argument, "optimizer") if name == "opt" else argument
+                arguments.keyword(argument, "optimizer") if name == "opt" else argument
                 for argument, name in pairs
             ]
         )
@@ -131,7 +120,7 @@ def _of_scale(
     program: Program, call: cst.Call, scale: cst.BaseExpression, reads: frozenset[str]
 ) -> Optional[ConstructorPlan]:
     """The arguments that replace `scale` in `call`; None where only a run can tell."""
-    if not isinstance(scale, cst.Name) or constant(scale) is not None:
+    if not isinstance(scale, cst.Name) or arguments.constant(scale) is not None:
         return _of_value(program, scale, scale)
     bindings = program.values.bindings_of(scale)
     binding = bindings[0] if len(bindings) == 1 else None
@@ -140,9 +129,11 @@ def _of_scale(
     found = _of_value(program, binding.value, scale)
     if found is None:
         return None
-    is_read = binding.scope.kind is ScopeKind.MODULE and not reads.isdisjoint({"*", binding.name})
-    removal = without_statement(program, binding) if not is_read else None
-    if constant(binding.value) is not None:
+    is_read = binding.scope is program.scopes.module_scope and not reads.isdisjoint(
+        {"*", binding.name}
+    )
+    removal = comments.without_statement(program, binding) if not is_read else None
+    if arguments.constant(binding.value) is not None:
         return found if found.arguments else found._replace(edits=removal or ())
     if removal is None or _may_share(program, call, binding):
         return None
@@ -154,7 +145,9 @@ def _may_share(program: Program, call: cst.Call, binding: Binding) -> bool:
     assert isinstance(binding.value, cst.Call)
     around = set(program.ancestors(binding.node))
     between = [above for above in program.ancestors(call) if above not in around]
-    is_constant = all(constant(argument.value) is not None for argument in binding.value.args)
+    is_constant = all(
+        arguments.constant(argument.value) is not None for argument in binding.value.args
+    )
     return not is_constant or any(isinstance(above, _REPEATING) for above in between)
 
 
@@ -164,7 +157,7 @@ def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
     Examples are `globals().update(settings)`, `exec(open("settings.py").read())` and a star import.
     """
     calls = (load for load in program.scopes.loads if load.value in _BINDING_CALLS)
-    return binding.scope.kind is ScopeKind.MODULE and (
+    return binding.scope is program.scopes.module_scope and (
         bool(binding.scope.stars) or any(program.call_of(load) is not None for load in calls)
     )
 
@@ -175,7 +168,7 @@ def _of_value(
     """The arguments for a value; `scale` is how a number is written."""
     if isinstance(value, cst.Call):
         return _of_loss_scale(program, value)
-    found = constant(value)
+    found = arguments.constant(value)
     if found == ("dynamic",):
         return ConstructorPlan()
     if found is None or isinstance(found[0], bool) or not isinstance(found[0], (int, float)):
@@ -202,11 +195,11 @@ def _of_loss_scale(program: Program, call: cst.Call) -> Optional[ConstructorPlan
 
 
 def _of_fixed_scale(call: cst.Call) -> Optional[ConstructorPlan]:
-    found = matched(call, ("loss_scale_value",))
+    found = arguments.matched(call, ("loss_scale_value",))
     if not found or isinstance(found["loss_scale_value"].value, cst.NamedExpr):
         return None
     scale = found["loss_scale_value"].value
-    value = constant(scale)
+    value = arguments.constant(scale)
     if value is not None and not (isinstance(value[0], (int, float)) and value[0] >= 1):
         return None
     return _fixed(scale)
@@ -214,15 +207,15 @@ def _of_fixed_scale(call: cst.Call) -> Optional[ConstructorPlan]:
 
 def _of_dynamic_scale(call: cst.Call) -> Optional[ConstructorPlan]:
     """The plan for a DynamicLossScale; None if the final class cannot do the same."""
-    found = matched(call, ("initial_loss_scale", "increment_period", "multiplier"))
+    found = arguments.matched(call, ("initial_loss_scale", "increment_period", "multiplier"))
     if found is None:
         return None
     multiplier = found.pop("multiplier", None)
-    if multiplier is not None and constant(multiplier.value) not in ((2,), (2.0,)):
+    if multiplier is not None and arguments.constant(multiplier.value) not in ((2,), (2.0,)):
         return None
-    arguments = tuple(
+    given = tuple(
         (_NAMES[name], argument.value)
         for name, argument in found.items()
-        if constant(argument.value) != (_DEFAULTS[name],)
+        if arguments.constant(argument.value) != (_DEFAULTS[name],)
     )
-    return ConstructorPlan(arguments=arguments)
+    return ConstructorPlan(arguments=given)

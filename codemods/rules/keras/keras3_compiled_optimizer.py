@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...facts import Need
-from ...model import Group
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
@@ -32,8 +30,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     for use in program.keras_2_methods.foreign_uses:
         symbol = f"LossScaleOptimizer.{use.name}"
         when = When.ALWAYS if use.is_compiled else When.IF_COMPILED
-        need = Need(Group.POLICIES, "LS406", symbol, _NEED.format(use.name), when=when)
-        yield Obstacle(use.node, need)
+        yield Obstacle.of_policies(use.node, "LS406", symbol, _NEED.format(use.name), when)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:

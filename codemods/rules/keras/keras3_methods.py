@@ -21,7 +21,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...facts import Trait
 from ...resolve.vocabulary import SCALING
 from ..rule import Decision, Options, Program, Proposal, Rule
 
@@ -72,11 +71,10 @@ def _of_unknown_origin(program: Program) -> Iterator[Proposal]:
 
 def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:
     """The classes and objects of which methods are replaced that `fit` on Keras 3 does not call."""
-    is_made_elsewhere = Trait.MAKER in decision.others
     for scope in program.scopes.all:
         owner = scope.node
         if isinstance(owner, cst.ClassDef):
-            yield from _overrides_of_class(program, owner, is_made_elsewhere)
+            yield from _overrides_of_class(program, owner, decision)
     for name in SCALING:
         for attribute in program.attributes(name):
             if not program.is_stored(attribute) or _is_missing(program, attribute):
@@ -86,12 +84,12 @@ def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:
 
 
 def _overrides_of_class(
-    program: Program, owner: cst.ClassDef, is_made_elsewhere: bool
+    program: Program, owner: cst.ClassDef, decision: Decision
 ) -> Iterator[Proposal]:
     """Reports a class that is, or may be, a loss-scale optimizer and has one of `_STEPS`.
 
     Methods of a base in the file count, too. A class with a base from another file may be one if it
-    has a method of Keras 2 and other files make loss-scale optimizers (`is_made_elsewhere`).
+    has a method of Keras 2 and other files make loss-scale optimizers.
     """
     bases = (program.values.class_named(base.value) for base in owner.bases)
     classes = [owner, *filter(None, bases)]
@@ -100,8 +98,8 @@ def _overrides_of_class(
     if names.isdisjoint(_STEPS):
         return
     has_scaling = not names.isdisjoint(SCALING)
-    may_be_optimizer = is_made_elsewhere and has_scaling and program.classes.may_inherit(owner)
-    if may_be_optimizer or program.classes.inherits(owner):
+    may_inherit = decision.has_maker_elsewhere and program.classes.may_inherit(owner)
+    if (may_inherit and has_scaling) or program.classes.inherits(owner):
         yield Proposal.report(owner.name, "LS405", owner.name.value, _overridden(names))
 
 

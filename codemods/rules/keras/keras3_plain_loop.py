@@ -14,13 +14,10 @@ from typing import Optional
 
 import libcst as cst
 
-from ...facts import USES_OF_KERAS_2
-from ...model import Group
-from ...resolve.legacy_symbols import root_of
-from ...resolve.tree import REMOVED, Edit, body_of, last_name, string_of
-from ...resolve.vocabulary import CLASS, STEP_AND_STATE
+from ...resolve import tree
+from ...resolve.vocabulary import STEP_AND_STATE
 from ...rewrite.arguments import renamed_attribute
-from ..rule import Decision, Options, Program, Proposal, Rule, Safety
+from ..rule import Decision, Options, Program, Proposal, Rule
 from ._constructors import plan
 
 __all__ = ["INSTALLED", "RULE", "plain_loops"]
@@ -43,13 +40,14 @@ _OTHER_FILES = (
     "this loop stays on the shim's class, because other files make, use or test for loss-scale "
     "optimizers with the methods of Keras 2; it can move if one file makes and uses the optimizer"
 )
+_NAME = "LossScaleOptimizer"
 _SCALE, _UNSCALE, _APPLY = "get_scaled_loss", "get_unscaled_gradients", "apply_gradients"
 _STATE = frozenset(STEP_AND_STATE) - {_APPLY}
 
 _CONDITIONS = (cst.BooleanOperation, cst.If, cst.IfExp, cst.Match, cst.Try, cst.TryStar)
 
 
-_Edits = tuple[tuple[cst.CSTNode, Edit], ...]
+_Edits = tuple[tuple[cst.CSTNode, tree.Edit], ...]
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -59,11 +57,7 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
         yield from _why_not(program, decision)
     for attribute, edits in (loops or {}).items():
         symbol = f"LossScaleOptimizer.{attribute.attr.value}"
-        yield Proposal(attribute, "LS402", symbol, Safety.UNSAFE, _MESSAGE, edits=edits)
-
-
-def _is_used_elsewhere(decision: Decision) -> bool:
-    return not decision.others.isdisjoint(USES_OF_KERAS_2)
+        yield Proposal.edited(attribute, "LS402", symbol, _MESSAGE, edits).as_unsafe(_MESSAGE)
 
 
 def _is_asked_for(options: Options) -> bool:
@@ -74,10 +68,10 @@ def _why_not(program: Program, decision: Decision) -> Iterator[Proposal]:
     """A note at the first loop of a file, if no other note says why it stays on the shim."""
     calls = program.attributes(_SCALE)
     loops = [call for call in calls if program.classes.is_loss_scale_optimizer(call.value)]
-    if not loops or decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+    if not loops or decision.optimizers_on_shim:
         return
-    why = _OTHER_FILES if _is_used_elsewhere(decision) else _NOT_PLAIN
-    if any(name == CLASS for _, name in program.migrated):
+    why = _OTHER_FILES if decision.has_keras_2_elsewhere else _NOT_PLAIN
+    if any(name == _NAME for _, name in program.migrated):
         why += _RENAME
     yield Proposal.note(loops[0], "LS402", f"LossScaleOptimizer.{_SCALE}", why)
 
@@ -88,7 +82,7 @@ def plain_loops(
     """The edits at each call of the two methods; None where Keras 3's class must not be used."""
     if not _is_asked_for(options):
         return None
-    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS) or _is_used_elsewhere(decision):
+    if decision.optimizers_on_shim or decision.has_keras_2_elsewhere:
         return None
     return program.cached(_plain_loops, decision.reads)
 
@@ -102,7 +96,7 @@ def _plain_loops(
     """
     if not _all_dynamic(program, reads) or any(program.attributes(name) for name in _STATE):
         return None
-    if any(string_of(string) in (_SCALE, _UNSCALE) for string in program.scopes.strings):
+    if program.mentions.has_string((_SCALE, _UNSCALE)):
         return None  # `hasattr(opt, "get_scaled_loss")`
     scaled, unscaled, applied = map(program.attributes, (_SCALE, _UNSCALE, _APPLY))
     if not len(scaled) == len(unscaled) == len(applied):
@@ -119,12 +113,12 @@ def _plain_loops(
 def _is_passed_on(program: Program, optimizer: cst.BaseExpression) -> bool:
     """Whether what a different file defines is called with the optimizer, and may use it."""
     name = program.code(optimizer)
-    for read in [*program.scopes.loads, *program.attributes(last_name(optimizer))]:
+    for read in [*program.scopes.loads, *program.attributes(tree.last_name(optimizer))]:
         argument = program.parents.get(read)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
         if not isinstance(call, cst.Call) or program.code(read) != name:
             continue
-        if any(root_of(path) is None for path in program.paths_of(call.func)):
+        if program.paths_of(call.func) and not program.is_of_tensorflow(call.func):
             return True
     return False
 
@@ -157,7 +151,7 @@ def _is_dynamic(program: Program, call: cst.Call, reads: frozenset[str]) -> bool
     if program.by_node[call.func].legacy.rule != "LS301":  # of the final class already
         is_unpacked = any(argument.star for argument in call.args)
         return not is_unpacked and len(call.args) - len(keywords) <= 1
-    made = plan(program, call, reads)
+    made = program.cached(plan, call, reads)
     is_final = not made.path and not made.problem
     return is_final and "dynamic" not in dict(made.arguments)
 
@@ -208,9 +202,9 @@ def _without_unscaling(
     if not _is_of_tape(program, scaled, call):
         return None
     line = program.parents[assign]
-    body = body_of(line, program.parents) or ()
+    body = tree.body_of(line, program.parents) or ()
     if len(names) == 1 and len(body) > 1 and "#" not in program.code(line):
-        return ((line, lambda old: REMOVED),)
+        return ((line, lambda old: tree.REMOVED),)
     return ((call, lambda old: old.args[0].value),)
 
 

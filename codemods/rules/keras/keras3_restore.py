@@ -14,18 +14,14 @@ there, the shim's optimizer raises an error at the next step, if the model was n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...facts import Trait
-from ...resolve.legacy_symbols import root_of
-from ...resolve.places import Reference
-from ...resolve.tree import walk
 from ...resolve.vocabulary import LOOK_ALIKES
-from ...rewrite.proposal import is_renamed
-from ..rule import Decision, Options, Program, Proposal, Rule
+from ..rule import Decision, Options, Program, Proposal, Reference, Rule
 
 __all__ = ["RULE"]
 
@@ -90,7 +86,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     yield from _of_functions(program)
     yield from _of_weights(program)
     yield from _of_models(program)
-    if Trait.RESTORE in decision.others:
+    if decision.restores_elsewhere:
         yield Proposal.note(replaced[0].node, _CODE, replaced[0].legacy.name, _ELSEWHERE)
 
 
@@ -113,7 +109,7 @@ def _wraps_compiled(program: Program, reference: Reference) -> bool:
 
 def _is_replaced(reference: Reference, options: Options, decision: Decision) -> bool:
     legacy = reference.legacy
-    if legacy.is_on_shim or not is_renamed(legacy, options, decision):
+    if legacy.is_on_shim or not legacy.is_renamed(options, decision):
         return False
     may_stay = decision.is_for_keras_3 or legacy.root == "tf_keras"
     return not (legacy.is_final_path and may_stay)
@@ -172,19 +168,15 @@ def _followed(program: Program, node: cst.BaseExpression) -> Iterator[cst.CSTNod
 def _returned_by(program: Program, called: cst.Name) -> Iterator[cst.CSTNode]:
     """The sources of the values that a function of the file returns."""
     functions = [binding.node for binding in program.values.bindings_of(called)]
-    bodies = [function.body for function in functions if isinstance(function, cst.FunctionDef)]
-    for part in (part for body in bodies for part in walk(body)):
-        if isinstance(part, cst.Return) and part.value is not None:
-            yield from program.values.sources_of(part.value)
+    for value in itertools.chain.from_iterable(map(program.values.returned_by, functions)):
+        yield from program.values.sources_of(value)
 
 
 def _classes_of_tf(program: Program, function: cst.BaseExpression) -> Iterator[str]:
     """The classes of TensorFlow that a call makes an object of, or from which its own inherits."""
     own = program.values.class_named(function)
     for node in [function] if own is None else [base.value for base in own.bases]:
-        for path in program.paths_of(node):
-            if root_of(path) is not None:
-                yield path.rpartition(".")[2]
+        yield from program.names_in_tensorflow(node)
 
 
 def _unseen(program: Program, attribute: cst.Attribute) -> Optional[_Made]:
@@ -213,7 +205,7 @@ def _of_functions(program: Program) -> Iterator[Proposal]:
     for name in ("init_from_checkpoint", "BackupAndRestore"):
         for node in _named(program, name):
             call = program.call_of(node)
-            if call is None or not _is_of_tf(program, node):
+            if call is None or not program.is_of_tensorflow(node):
                 continue
             saver = _OF_SAVER.format("init_from_checkpoint", _path(program, call, 0))
             message = _OF_BACKUP if name == "BackupAndRestore" else saver
@@ -225,12 +217,6 @@ def _named(program: Program, name: str) -> list[cst.BaseExpression]:
     imported = [found for found in program.imports() if found.path.endswith("." + name)]
     loads = [load for found in imported for load in program.loads_of(found.scope, found.name)]
     return [*program.attributes(name), *loads]
-
-
-def _is_of_tf(program: Program, node: cst.BaseExpression) -> bool:
-    """Whether a name has an origin, and none outside TensorFlow and Keras."""
-    roots = [root_of(path) for path in program.paths_of(node)]
-    return bool(roots) and None not in roots
 
 
 def _keyword(argument: cst.Arg) -> str:
@@ -301,8 +287,8 @@ def _of_models(program: Program) -> Iterator[Proposal]:
     imported = [found for found in program.imports() if found.path.endswith(".load_model")]
     names = [load for found in imported for load in program.loads_of(found.scope, found.name)]
     for node in [*program.attributes("load_model"), *names]:
-        call, paths = program.call_of(node), program.paths_of(node)
-        if call is None or not paths or any(root_of(path) is None for path in paths):
+        call = program.call_of(node)
+        if call is None or not program.is_of_tensorflow(node):
             continue
         message = _OF_MODEL.format(_path(program, call, 0))
         yield Proposal.note(node, _CODE, "load_model", message)

@@ -15,16 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...facts import SINGLE_FILE
-from ...resolve.mentions import Mention
-from ...resolve.places import Reference
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
-from ._class_uses import reports_of_class
-from ._constructors import final_class, plans
-from .keras3_plain_loop import INSTALLED, plain_loops
+from ..rule import Decision, Mention, Obstacle, Options, Program, Proposal, Rule, When
+from ._final_class import FinalClass
 
 __all__ = ["RULE"]
 
+_INSTALLED = "tensorflow.keras.mixed_precision.LossScaleOptimizer"
 _TOGETHER = "rewritten with the constructor so that isinstance checks still match"
 _WHY = {
     Mention.BASE: "a subclass inherits the experimental constructor and attributes",
@@ -38,14 +34,16 @@ _COMPILED = "compile may have made the optimizer of this test, which then has a 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The places that are neither constructors, imports, annotations, nor class tests."""
+    final = FinalClass(program, options)
     for reference in program.references_to("LS301"):
         mention = program.mentions.of(reference)
         why = _WHY.get(mention, "")
         if mention is Mention.CALL:
             call = program.call_of(reference.node)
             assert call is not None
-            why = plans(program, SINGLE_FILE)[call].problem
-        if mention is Mention.IMPORT and _is_named_in_text(program, reference):
+            why = final.plan(call).problem
+        names = program.mentions.names_bound(reference) if mention is Mention.IMPORT else ()
+        if any(map(program.mentions.is_in_annotation_text, names)):
             why = _ANNOTATED
         if why:
             yield Obstacle.at(reference, why)
@@ -55,41 +53,25 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
                 yield Obstacle.at(reference, _COMPILED, When.IF_COMPILED)
 
 
-def _is_named_in_text(program: Program, reference: Reference) -> bool:
-    names = program.mentions.names_bound(reference)
-    return any(program.mentions.is_in_annotation_text(name) for name in names)
-
-
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Proposes the final class."""
-    loops = plain_loops(program, options, decision)
+    """Proposes the final class, and for a call the arguments that it needs."""
+    final = FinalClass(program, options, decision)
+    path = _INSTALLED if final.caveat else final.path
     for reference in program.references_to("LS301"):
-        made = _moved(program, reference, options, decision)
-        if loops is not None:
-            message = f"{made.message}; {INSTALLED}"
-            made = made._replace(outcome=Safety.UNSAFE, message=message)
-        yield made
-
-
-def _moved(
-    program: Program, reference: Reference, options: Options, decision: Decision
-) -> Proposal:
-    """The proposal for one place: the final class, and for a call the arguments that it needs."""
-    path = final_class(options, decision)
-    if plain_loops(program, options, decision) is not None:
-        path = "tensorflow.keras.mixed_precision.LossScaleOptimizer"
-    call = program.call_of(reference.node)
-    if call is None:
-        return Proposal.safe(reference, _TOGETHER, path=path)
-    plan = plans(program, decision)[call]
-    return Proposal.safe(
-        reference, plan.message, path=plan.path or path, edits=plan.edits, removed=plan.removed
-    )
+        call = program.call_of(reference.node)
+        made = Proposal.safe(reference, _TOGETHER, path=path)
+        if call is not None:
+            plan = final.plan(call)
+            new, edits = plan.path or path, plan.edits
+            made = Proposal.safe(
+                reference, plan.message, path=new, edits=edits, removed=plan.removed
+            )
+        yield made.as_unsafe(f"{made.message}; {final.caveat}") if final.caveat else made
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports uses whose result depends on the exact class."""
-    yield from reports_of_class(program, "LS301", decision)
+    yield from FinalClass(program, options, decision).uses_of_exact_class("LS301")
 
 
 RULE = Rule(

@@ -21,25 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
-from ...facts import Need
-from ...model import Group
-from ...resolve.legacy_symbols import root_of
-from ...resolve.mentions import Mention
-from ...resolve.places import Reference
-from ...rewrite.arguments import argument_of_scale, has_loss_scale
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
-from ..to_shim import to_shim
-from ._class_uses import reports_of_class
-from ._constructors import final_class, plan
-from .keras3_plain_loop import plain_loops
+from ..rule import Decision, Mention, Obstacle, Options, Program, Proposal, Rule, When
+from ._final_class import FinalClass
+from ._repairs import repairs
 
 __all__ = ["RULE"]
 
 _NAME = "LossScaleOptimizer"
-_BUG = "the final class never took loss_scale, in any TensorFlow"
-_WRITE = "write LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...)"
 _SHIM_CLASS = (
     "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
     "does not"
@@ -59,96 +47,47 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """On Keras 2, subclasses and attributes of the class need the shim's."""
     if options.for_keras_3:
         return
-    for reference in _moving(program):
+    for reference in FinalClass(program, options).moving():
         why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(program.mentions.of(reference))
         if why:
             yield Obstacle.at(reference, why, When.IF_NOT_FOR_KERAS_3)
     for node, name in program.migrated:
         if name == _NAME:  # an earlier run has sent the classes of the program there together
-            need = Need(Group.KERAS_OPTIMIZERS, "LS401", _NAME, _ON_SHIM)
-            yield Obstacle(node, need._replace(when=When.IF_NOT_FOR_KERAS_3))
-
-
-def _moving(program: Program) -> Iterator[Reference]:
-    """The places of the final class that can move; a call with a loss scale is repaired."""
-    for reference in program.references_to("LS401"):
-        call = program.call_of(reference.node)
-        is_repaired = call is not None and has_loss_scale(call)
-        if reference.legacy.root != "tf_keras" and not is_repaired:
-            yield reference
+            when = When.IF_NOT_FOR_KERAS_3
+            yield Obstacle.of_optimizers(node, "LS401", _NAME, _ON_SHIM, when)
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes the shim's class on Keras 3, and the public path of the class on Keras 2."""
-    if decision.is_for_keras_3:
+    final = FinalClass(program, options, decision)
+    if decision.is_for_keras_3 or final.caveat:
         return
-    if plain_loops(program, options, decision) is not None:
-        return
-    for reference in _moving(program):
+    for reference in final.moving():
+        legacy = reference.legacy
+        is_of_keras = legacy.root == "keras" and not legacy.is_private
         if not options.for_keras_3:
-            if reference.legacy.is_private:
-                path = final_class(options, decision)
-                made = Proposal.moved(reference, path, _PRIVATE)
+            if legacy.is_private:
+                made = Proposal.moved(reference, final.path, _PRIVATE)
                 assert made is not None
                 yield made
-        elif _may_run_elsewhere(program, reference):
-            made = to_shim(reference, "")
-            yield made._replace(outcome=Safety.UNSAFE, message=_BACKEND)
+        elif is_of_keras and _may_run_elsewhere(program):
+            yield Proposal.to_shim(reference, "").as_unsafe(_BACKEND)
         else:
-            yield to_shim(reference, _SHIM_CLASS)
+            yield Proposal.to_shim(reference, _SHIM_CLASS)
 
 
-def _may_run_elsewhere(program: Program, reference: Reference) -> bool:
+def _may_run_elsewhere(program: Program) -> bool:
     """Whether a file imports only `keras`, and nothing shows that it is Keras 2's."""
-    if reference.legacy.root != "keras" or reference.legacy.is_private:
-        return False
     if any(program.attributes(name) for name in _SCALING):
         return False
-    roots = (root_of(binding.path) for binding in program.imports())
-    return not any(root is not None and root.name not in ("keras", "tf_keras") for root in roots)
+    return not program.imports_tensorflow()
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Repairs calls with a loss scale; reports uses that depend on the exact class."""
-    for reference in program.references_to("LS401"):
-        call = program.call_of(reference.node)
-        if call is not None and has_loss_scale(call):
-            yield _repaired(program, reference, call, options, decision)
-    for node, name in program.migrated:
-        call = program.call_of(node)
-        if name == _NAME and call is not None and has_loss_scale(call):
-            yield _repaired_on_shim(program, call, options, decision)
-    yield from reports_of_class(program, "LS401", decision)
-
-
-def _repaired_on_shim(
-    program: Program, call: cst.Call, options: Options, decision: Decision
-) -> Proposal:
-    """The call of the shim's final class, which a first run has written."""
-    made = plan(program, call, decision.reads)
-    if made.problem or made.path or options.to_shim:
-        return Proposal.report(argument_of_scale(call), "LS304", _NAME, f"{_BUG}: {_WRITE}")
-    repaired = Proposal(call, "LS304", _NAME, Safety.SAFE, f"{_BUG}; {made.message}")
-    return repaired._replace(edits=made.edits, removed=made.removed)
-
-
-def _repaired(
-    program: Program,
-    reference: Reference,
-    call: cst.Call,
-    options: Options,
-    decision: Decision,
-) -> Proposal:
-    """The call with the final class's own arguments; `--to shim` edits no arguments."""
-    made = plan(program, call, decision.reads)
-    if made.problem or options.to_shim:
-        return Proposal.report(argument_of_scale(call), "LS304", _NAME, f"{_BUG}: {_WRITE}")
-    path = made.path or final_class(options, decision)
-    if reference.legacy.root == "tf_keras" and not made.path:
-        path = ""
-    message = f"{_BUG}; {made.message}"
-    repaired = Proposal.safe(reference, message, path=path, edits=made.edits, removed=made.removed)
-    return repaired._replace(code="LS304")
+    final = FinalClass(program, options, decision)
+    yield from repairs(final)
+    yield from final.uses_of_exact_class("LS401")
 
 
 RULE = Rule(

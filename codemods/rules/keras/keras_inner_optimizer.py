@@ -21,11 +21,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...facts import Need
-from ...model import Group
 from ...resolve.tree import string_of
 from ...rewrite.arguments import renamed_attribute
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
 
@@ -88,7 +86,7 @@ def _may_be_wrapper(program: Program, node: cst.BaseExpression) -> bool:
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
-    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+    if decision.optimizers_on_shim:
         return
     if not any(reference.legacy.is_experimental_optimizer for reference in program.references):
         return
@@ -96,15 +94,14 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
         is_wrapper = program.classes.is_loss_scale_optimizer(attribute.value)
         if program.is_stored(attribute) or not is_wrapper:
             continue
-        made = Proposal(attribute, "LS303", "LossScaleOptimizer._optimizer", Safety.SAFE, _PUBLIC)
-        yield made._replace(edits=((attribute, renamed_attribute("inner_optimizer")),))
+        edits = ((attribute, renamed_attribute("inner_optimizer")),)
+        yield Proposal.edited(attribute, "LS303", "LossScaleOptimizer._optimizer", _PUBLIC, edits)
 
 
 def _obstacle(node: cst.CSTNode, name: str, why: str, when: When = When.ALWAYS) -> Obstacle:
     code = "LS303" if name == "_optimizer" else "LS305"
     symbol = f"LossScaleOptimizer.{name}"
-    need = Need(Group.KERAS_OPTIMIZERS, code, symbol, why.format(name), when=when)
-    return Obstacle(node, need)
+    return Obstacle.of_optimizers(node, code, symbol, why.format(name), when)
 
 
 def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:

@@ -16,10 +16,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...facts import Need, Trait
-from ...model import Group
 from ...resolve.tree import string_of
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety, When
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
 __all__ = ["RULE"]
 
@@ -47,12 +45,11 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         classes = program.classes
         # A plain optimizer of this file can be replaced by another file.
         if classes.may_be_loss_scale_optimizer(owner) or classes.is_made_here(owner):
-            group, why = Group.KERAS_OPTIMIZERS, _OF_OBJECT if member else _UNSEEN
-            need = Need(group, "LS302", _SYMBOL, why, when=When.IF_EXPERIMENTAL)
-            yield Obstacle(read, need)
+            why = _OF_OBJECT if member else _UNSEEN
+            yield Obstacle.of_optimizers(read, "LS302", _SYMBOL, why, When.IF_EXPERIMENTAL)
             # What compile has made is of the experimental class only under the shim's policy.
             when = When.ALWAYS if program.keras_2_methods.is_compiled(owner) else When.IF_COMPILED
-            yield Obstacle(read, need._replace(group=Group.POLICIES, when=when))
+            yield Obstacle.of_policies(read, "LS302", _SYMBOL, why, when)
 
 
 def _needs_shim(
@@ -67,19 +64,18 @@ def _needs_shim(
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
-    if decision.goes_to_shim(Group.KERAS_OPTIMIZERS):
+    if decision.optimizers_on_shim:
         return
     for read, owner in _reads(program):
         call = program.call_of(read)
         if call is not None and _is_editable(program, call, owner):
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
-            made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
-            yield made._replace(edits=((call, _uncalled),))
+            yield Proposal.edited(call, "LS302", _SYMBOL, message, ((call, _uncalled),))
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports uses of the attribute as a loss scale with methods."""
-    if Trait.MAKER not in decision.traits and not decision.is_alone:
+    if not decision.has_maker and not decision.is_alone:
         return
     for read, owner in _reads(program):
         name = _member(program, read)

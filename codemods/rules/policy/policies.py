@@ -25,14 +25,8 @@ from typing import Optional
 
 import libcst as cst
 
-from ...resolve.legacy_symbols import Family
-from ...resolve.mentions import Mention
-from ...resolve.places import Reference
-from ...resolve.tree import string_of
-from ...rewrite.arguments import Constant, constant, matched, renamed_arguments
-from ...rewrite.comments import comments_in
-from ...rewrite.proposal import FINAL
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
+from ...rewrite import arguments
+from ..rule import Decision, Mention, Obstacle, Options, Program, Proposal, Reference, Rule
 
 __all__ = ["RULE"]
 
@@ -44,7 +38,7 @@ _NAMES = {
 }
 """The code of each symbol, its final name, which a first run writes, and what differs."""
 _DROPPED = "loss_scale='dynamic' is the default of compile under mixed_float16; argument dropped"
-_WITHOUT_SCALE = renamed_arguments({"name": "name", "loss_scale": None})
+_WITHOUT_SCALE = arguments.renamed_arguments({"name": "name", "loss_scale": None})
 _ATTRIBUTE = "use layer.dtype_policy"
 _SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 """What an attribute can follow without parentheses."""
@@ -95,7 +89,7 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
     """Proposes the final symbols."""
     for reference in program.references_to("LS601", "LS602", "LS603"):
         _, name, words = _NAMES[reference.legacy.name]
-        made = Proposal.moved(reference, f"{FINAL}.{name}", words)
+        made = Proposal.moved(reference, f"tensorflow.keras.mixed_precision.{name}", words)
         call = program.call_of(reference.node) if reference.legacy.name == "Policy" else None
         if made is not None and call is not None and len(call.args) > 1:
             made = made._replace(message=_DROPPED, edits=((call, _WITHOUT_SCALE),))
@@ -110,14 +104,17 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
 def _layer_policy(program: Program, reference: Reference) -> Optional[Proposal]:
     """The attribute of a layer in the place of `get_layer_policy`; None if that does not fit."""
     call = program.call_of(reference.node)
-    found = matched(call, ("layer",)) if call is not None and not comments_in(call) else None
+    found = (
+        arguments.matched(call, ("layer",))
+        if call is not None and not arguments.has_comments(call)
+        else None
+    )
     if call is not None and found and isinstance(found["layer"].value, _SIMPLE):
         return Proposal.safe(
             reference, _ATTRIBUTE, edits=((call, _attribute),), removed=(reference,)
         )
     names = program.mentions.names_bound(reference)
-    # A string may be in `__all__`.
-    is_exported = any(string_of(string) in names for string in program.scopes.strings)
+    is_exported = program.mentions.has_string(names)
     if program.mentions.of(reference) is Mention.IMPORT and not is_exported:
         return Proposal.safe(reference, _ATTRIBUTE, removed=(reference,))
     return None
@@ -133,16 +130,16 @@ def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) 
     """Why the final class does not fit this place; empty if it does."""
     if call is not None and _has_own_loss_scale(call):
         return _why_own_scale(program, call)
-    if call is not None and comments_in(call):
+    if call is not None and arguments.has_comments(call):
         return _COMMENT
     return _WHY.get(program.mentions.of(reference), "")
 
 
 def _why_own_scale(program: Program, call: cst.Call) -> str:
-    scale = (matched(call, _SCALED) or {}).get("loss_scale")
+    scale = (arguments.matched(call, _SCALED) or {}).get("loss_scale")
     if scale is None:
         return _NO_SCALE.format("...")
-    if constant(scale.value) == (None,):
+    if arguments.constant(scale.value) == (None,):
         return _UNSCALED
     return _NO_SCALE.format(program.code(scale.value))
 
@@ -166,18 +163,17 @@ def _of_scale_of_final(
 ) -> Iterator[Proposal]:
     """Repairs or reports a final policy with a loss scale, which search and replace leaves."""
     call = program.call_of(reference.node)
-    found = matched(call, _SCALED) if call is not None else None
-    is_policy = reference.legacy.name == "Policy" and reference.legacy.family is Family.FINAL
+    found = arguments.matched(call, _SCALED) if call is not None else None
+    is_policy = reference.legacy.name == "Policy" and reference.legacy.is_of_final_api
     if call is None or not found or "loss_scale" not in found or not is_policy:
         return
     is_default = not _has_own_loss_scale(call)
-    if is_default and not options.to_shim and not comments_in(call):
+    if is_default and not options.to_shim and not arguments.has_comments(call):
         message = f"{_BUG}; argument dropped, because compile scales dynamically"
-        made = Proposal(call, "LS602", "Policy", Safety.SAFE, message)
-        yield made._replace(edits=((call, _WITHOUT_SCALE),))
+        yield Proposal.edited(call, "LS602", "Policy", message, ((call, _WITHOUT_SCALE),))
         return
-    arguments = ", ".join(program.code(argument).rstrip(", ") for argument in call.args)
-    guidance = _LEAVE_OUT if is_default else _EXPERIMENTAL.format(f"Policy({arguments})")
+    given = ", ".join(program.code(argument).rstrip(", ") for argument in call.args)
+    guidance = _LEAVE_OUT if is_default else _EXPERIMENTAL.format(f"Policy({given})")
     yield Proposal.report(found["loss_scale"], "LS602", "Policy", guidance)
 
 
@@ -193,22 +189,24 @@ def _of_first_argument(program: Program, reference: Reference, options: Options)
     return _NONE if is_reset and options.for_keras_3 else ""
 
 
-def _first_constant(program: Program, reference: Reference) -> Optional[tuple[Constant]]:
+def _first_constant(program: Program, reference: Reference) -> Optional[tuple[arguments.Constant]]:
     """The constant that is the first argument of a call, in a tuple; None if there is none."""
     call = program.call_of(reference.node)
     argument = call.args[0] if call is not None and call.args else None
-    return constant(argument.value) if argument is not None and not argument.star else None
+    return (
+        arguments.constant(argument.value) if argument is not None and not argument.star else None
+    )
 
 
 def _has_own_loss_scale(call: cst.Call) -> bool:
     """Whether a policy is made with another loss scale than the one that compile uses."""
-    found = matched(call, _SCALED)
+    found = arguments.matched(call, _SCALED)
     if found is None:
         return True
     if "loss_scale" not in found:
         return False
-    scale = constant(found["loss_scale"].value)
-    name = constant(found["name"].value) if "name" in found else None
+    scale = arguments.constant(found["loss_scale"].value)
+    name = arguments.constant(found["name"].value) if "name" in found else None
     if scale == ("auto",):
         return False
     if name == ("mixed_float16",):

@@ -15,9 +15,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...facts import Need, Trait
-from ...model import Group
-from ...resolve.legacy_symbols import Family
 from ...resolve.tree import last_name
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
@@ -35,21 +32,22 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The reads on what is an experimental policy, or may be one of another file."""
     for node, receiver in program.mentions.reads_of("loss_scale"):
         made_by = _made_by(program, receiver)
-        need = Need(Group.POLICIES, "LS605", _SYMBOL, _WHY)
+        when = When.IF_EXPERIMENTAL_POLICY
         if made_by and not _are_final(program, made_by):
-            yield Obstacle(node, need)
+            yield Obstacle.of_policies(node, "LS605", _SYMBOL, _WHY)
         elif _may_be_experimental(program, receiver, made_by):
-            yield Obstacle(node, need._replace(when=When.IF_EXPERIMENTAL_POLICY))
+            yield Obstacle.of_policies(node, "LS605", _SYMBOL, _WHY, when)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each read on what is certainly a final policy."""
-    has_experimental = Trait.EXPERIMENTAL_POLICY in decision.traits
     for node, receiver in program.mentions.reads_of("loss_scale"):
         made_by = _made_by(program, receiver)
         if not made_by or not _are_final(program, made_by):
             continue
-        if not (has_experimental and _may_be_experimental(program, receiver, made_by)):
+        if not (
+            decision.has_experimental_policy and _may_be_experimental(program, receiver, made_by)
+        ):
             yield Proposal.report(node, "LS605", _SYMBOL, _guidance(program, node))
 
 
@@ -90,7 +88,7 @@ def _name_of(program: Program, call: cst.Call) -> str:
 
 def _are_final(program: Program, calls: list[cst.Call]) -> bool:
     """Whether all calls are of the final API."""
-    return all(program.by_node[call.func].legacy.family is Family.FINAL for call in calls)
+    return all(program.by_node[call.func].legacy.is_of_final_api for call in calls)
 
 
 RULE = Rule(

@@ -14,14 +14,14 @@ from typing import Optional
 
 import libcst as cst
 
+from ...resolve import vocabulary
 from ...resolve.mentions import DISPLAYS
 from ...resolve.tree import string_of
-from ...resolve.vocabulary import CLASS, LOSS_SCALE, V1_CLASS
 from ..rule import Decision, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
 
-_CLASS = re.compile(rf"{LOSS_SCALE}|{CLASS}(?:V[13])?")
+_CLASS = re.compile(rf"{vocabulary.LOSS_SCALE}|{vocabulary.CLASS}(?:V[13])?")
 _ASKED = re.compile(r"__name__|__qualname__|\b(?:str|repr)\(type\(|__class__")
 _ASKING = (cst.Call, cst.Comparison, cst.Subscript)
 _COMPARED = "the name of the class depends on the TensorFlow version: use isinstance"
@@ -45,8 +45,10 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 
 def _is_class_name(string: cst.SimpleString, options: Options) -> bool:
     """Whether a string is the name of a class that not every version has."""
-    name = string_of(string) if LOSS_SCALE in string.value else None
-    if name == V1_CLASS:  # TensorFlow's class and the shim's have this name in every version
+    name = string_of(string) if vocabulary.LOSS_SCALE in string.value else None
+    if (
+        name == vocabulary.V1_CLASS
+    ):  # TensorFlow's class and the shim's have this name in every version
         return not options.to_shim
     return name is not None and bool(_CLASS.fullmatch(name))
 

@@ -16,18 +16,13 @@ from typing import Optional
 
 import libcst as cst
 
-from ...facts import When
-from ...model import Group
-from ...resolve.legacy_symbols import Namespace, is_of_shim, legacy_of, namespace_of
+from ...resolve import legacy_symbols, tree
 from ...resolve.places import NamespaceUse
-from ...resolve.scopes import dotted
-from ...resolve.tree import last_name, root_name
-from ...rewrite.proposal import SHIM, obstacles_at, shown_path
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, Safety
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
-__all__ = ["RULE", "is_renamed_whole", "keeps_names"]
+__all__ = ["RULE"]
 
-_FINAL = "keras.mixed_precision"
+_ON_SHIM = "tf_lossscale.keras.mixed_precision"
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "{} is used as a value: import by name what is read from it, then migrate again"
 _LAZY = (
@@ -46,46 +41,18 @@ _UNREAD = "import only {}: nothing here reads the module, which TensorFlow {} re
 _CONDITIONAL = (cst.If, cst.Try, cst.TryStar)
 
 
-def _whole(path: str) -> Optional[Namespace]:
-    """The removed module, if everything in it is legacy and the shim has it."""
-    module = namespace_of(path)
-    if module is None or module.is_current or is_of_shim(path):
-        return None
-    return None if module.has_others or module.name == _FINAL else module
-
-
-def keeps_names(use: NamespaceUse) -> bool:
-    """Whether a module is one of the shim, or becomes one that has the same names."""
-    return is_of_shim(use.path) or _whole(use.path) is not None
-
-
-def is_renamed_whole(use: NamespaceUse, decision: Decision) -> bool:
-    """Whether a module that is used as a value is one of the shim, or becomes one."""
-    return keeps_names(use) or _moves_final(use, decision)
-
-
-def _moves_final(use: NamespaceUse, decision: Decision) -> bool:
-    """Whether a module is the final one, and goes to the shim with the final class."""
-    module = namespace_of(use.path)
-    is_final = module is not None and module.name == _FINAL and not is_of_shim(use.path)
-    goes = decision.goes_to_shim(Group.KERAS_OPTIMIZERS)
-    return is_final and goes and not use.path.startswith("tf_keras")
-
-
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """A module that is passed on must keep its names, which the shim's has."""
     for use in program.namespaces:
-        module = namespace_of(use.path)
-        assert module is not None
-        is_shims = is_of_shim(use.path) and not module.is_final
-        is_final = module.name == _FINAL and not is_of_shim(use.path) and options.for_keras_3
-        if not (is_shims or is_final or _whole(use.path)) or _is_read_here(program, use):
+        is_shims = use.is_on_shim and not use.module.is_final
+        is_moved_final = use.is_final and options.for_keras_3
+        if not (is_shims or is_moved_final or use.is_whole) or _is_read_here(program, use):
             continue
         if not _is_followed(program, use):
-            yield from obstacles_at(use, "LS909", _VALUE)
+            yield from Obstacle.of_place(use, "LS909", _VALUE)
         else:
             names = tuple(program.mentions.names_bound(use))
-            yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
+            yield from Obstacle.of_place(use, "LS909", _VALUE, When.IF_READ, names)
     if options.for_keras_3:
         yield from _needs_of_shims_final(program)
 
@@ -95,7 +62,7 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
 
     It is no place, since nothing in the file has to move.
     """
-    uses = _uses_of(program, f"{SHIM}.{_FINAL}")
+    uses = _uses_of(program, _ON_SHIM)
     bound = {read for use in uses for read in program.values.reads_of(use.node)}
     for use in uses:
         reads = program.values.reads_of(use.node)
@@ -104,9 +71,9 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
             continue
         if reads and is_followed:
             names = tuple(program.mentions.names_bound(use))
-            yield from obstacles_at(use, "LS909", _VALUE, When.IF_READ, names)
+            yield from Obstacle.of_place(use, "LS909", _VALUE, When.IF_READ, names)
         else:
-            yield from obstacles_at(use, "LS909", _VALUE)
+            yield from Obstacle.of_place(use, "LS909", _VALUE)
 
 
 def _uses_of(program: Program, path: str) -> list[NamespaceUse]:
@@ -114,7 +81,7 @@ def _uses_of(program: Program, path: str) -> list[NamespaceUse]:
     imports = [imported for imported in program.imports() if imported.path == path]
     uses = [NamespaceUse(imported.node, imported.scope, path) for imported in imports]
     for node, _ in program.migrated:
-        root = root_name(node)
+        root = tree.root_name(node)
         if root is not None and program.paths_of(node) == {path}:
             uses.append(NamespaceUse(node, program.scopes.loads[root], path, root))
     return uses
@@ -123,50 +90,42 @@ def _uses_of(program: Program, path: str) -> list[NamespaceUse]:
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
-        module = namespace_of(use.path)
-        assert module is not None
         parent = program.parents.get(use.node)
         name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
         dictionary = _dictionary(program, use, name)
-        if dictionary is not None and is_renamed_whole(use, decision):
-            message = _LAZY.format(shown_path(f"{SHIM}.{module.name}"))
+        if dictionary is not None and use.is_renamed_whole(decision):
+            message = _LAZY.format(legacy_symbols.shown_path(use.module.twin))
             yield Proposal.report(dictionary, "LS909", "__dict__", message)
-        guidance = _missing(use, module, name)
+        guidance = _missing(use, name)
         if guidance:
             yield Proposal.report(parent or use.node, "LS909", name, guidance)
         else:
-            yield from _as_value(program, use, module, name, decision)
+            yield from _as_value(program, use, name, decision)
     yield from _imports(program)
 
 
 def _as_value(
-    program: Program, use: NamespaceUse, module: Namespace, name: str, decision: Decision
+    program: Program, use: NamespaceUse, name: str, decision: Decision
 ) -> Iterator[Proposal]:
     """Renames a module that is used as a value, or reports one that cannot be renamed as a whole.
 
     `name` is the attribute that is read from it, if one is.
     """
-    if _whole(use.path) or (not name and _moves_final(use, decision)):
+    if use.is_whole or (not name and use.moves_as_final(decision)):
         if not _is_read_here(program, use) and not _stays_bound(program, use, decision):
-            yield _renamed(use, module)
-    elif not name and _is_lost(program, use, module, decision):
+            yield Proposal.module_to_shim(use, "LS909")
+    elif not name and _is_lost(program, use, decision):
         yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
 
 
-def _missing(use: NamespaceUse, module: Namespace, name: str) -> str:
+def _missing(use: NamespaceUse, name: str) -> str:
     """Why a name that is read from a module is in no current TensorFlow, nor in the shim."""
     if not name or name.startswith("__"):
         return ""
-    if _whole(use.path):
+    if use.is_whole:
         return _ABSENT.format(use.path)
-    is_private = use.path.rpartition(".")[2] != module.name.rpartition(".")[2]
-    return _PRIVATE.format(use.path) if is_private and module.name == _FINAL else ""
-
-
-def _renamed(use: NamespaceUse, module: Namespace) -> Proposal:
-    path = f"{SHIM}.{module.name}"
-    made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
-    return made._replace(moves=((use, path),))
+    is_private = use.path.rpartition(".")[2] != use.module.name.rpartition(".")[2]
+    return _PRIVATE.format(use.path) if is_private and use.is_final else ""
 
 
 def _dictionary(program: Program, use: NamespaceUse, name: str) -> Optional[cst.CSTNode]:
@@ -182,7 +141,7 @@ def _function_of(program: Program, use: NamespaceUse) -> str:
     """The function that a module is passed to."""
     parent = program.parents.get(use.node)
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
-    return last_name(call.func) if isinstance(call, cst.Call) else ""
+    return tree.last_name(call.func) if isinstance(call, cst.Call) else ""
 
 
 def _is_read_here(program: Program, use: NamespaceUse) -> bool:
@@ -199,8 +158,7 @@ def _is_read_here(program: Program, use: NamespaceUse) -> bool:
         isinstance(argument.value, cst.SimpleString) for argument in call.args[1:2]
     )
     if function == "dir":
-        module = namespace_of(use.path)
-        return module is not None and module.is_final
+        return use.module.is_final
     return function == "hasattr" or (function == "getattr" and is_named)
 
 
@@ -214,9 +172,9 @@ def _is_read_elsewhere(program: Program, use: NamespaceUse, decision: Decision) 
     return is_top and any(map(decision.may_read, program.mentions.names_bound(use)))
 
 
-def _is_lost(program: Program, use: NamespaceUse, module: Namespace, decision: Decision) -> bool:
+def _is_lost(program: Program, use: NamespaceUse, decision: Decision) -> bool:
     """Whether a module that also holds other things is passed on."""
-    if is_of_shim(use.path) or module.is_current or use.root is None:
+    if use.is_on_shim or use.module.is_current or use.root is None:
         return False
     return not _is_read_here(program, use) and not _stays_bound(program, use, decision)
 
@@ -254,12 +212,16 @@ def _imports(program: Program) -> Iterator[Proposal]:
         if not isinstance(alias, cst.ImportAlias):
             continue
         is_plain = isinstance(program.parents.get(alias), cst.Import) and alias.asname is None
-        path = dotted(alias.name) if is_plain else binding.path
-        if is_plain and _whole(path) and not _is_read(program, path):
+        path = tree.dotted(alias.name) if is_plain else binding.path
+        if is_plain and legacy_symbols.is_whole(path) and not _is_read(program, path):
             yield _unread_import(program, alias, path)
         module, _, name = path.rpartition(".")
-        is_known = legacy_of(path) is not None or namespace_of(path) is not None
-        if is_known or not _whole(module) or program.guards.depends_on_version(alias):
+        is_known = bool(legacy_symbols.legacy_of(path) or legacy_symbols.namespace_of(path))
+        if (
+            is_known
+            or not legacy_symbols.is_whole(module)
+            or program.guards.depends_on_version(alias)
+        ):
             continue
         yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
 
@@ -267,7 +229,7 @@ def _imports(program: Program) -> Iterator[Proposal]:
 def _is_read(program: Program, path: str) -> bool:
     """Whether a legacy place of the file reads a module by its full path."""
     reads = [place.node for place in program.places() if place.root is not None]
-    return any(dotted(node).startswith(path) for node in reads)
+    return any(tree.dotted(node).startswith(path) for node in reads)
 
 
 def _unread_import(program: Program, alias: cst.ImportAlias, path: str) -> Proposal:
@@ -280,12 +242,12 @@ def _unread_import(program: Program, alias: cst.ImportAlias, path: str) -> Propo
     if is_deciding:
         return Proposal.report(alias, "LS909", path, _LEFT.format(version))
     package = path.partition(".")[0]
-    made = Proposal(alias, "LS909", path, Safety.SAFE, _UNREAD.format(package, version))
 
     def edit(node: cst.CSTNode) -> cst.CSTNode:
         return node.with_changes(name=cst.Name(package))
 
-    return made._replace(edits=((alias, edit),))
+    message = _UNREAD.format(package, version)
+    return Proposal.edited(alias, "LS909", path, message, ((alias, edit),))
 
 
 RULE = Rule(

@@ -12,26 +12,19 @@ read. In files with `#` comments, `# lossscale: ignore[LS912]` on the line silen
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
-from typing import Callable, NamedTuple, Optional
+from typing import Optional
 
 import libcst as cst
 
-from ...facts import SINGLE_FILE
-from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of
-from ...resolve.tree import last_name, string_of, walk
-from ...resolve.vocabulary import MODULE, PATH_WORDS, TPU
-from ...rewrite.proposal import is_renamed, shown_path, twin_of
+from ...resolve import tree
 from ..rule import Decision, Named, Options, Program, Proposal, Rule
 from ..to_shim import WRITTEN
-from .namespace_as_value import keeps_names
+from ._legacy_paths import LegacyPath, LegacyPaths
 
 __all__ = ["RULE"]
 
-_IsLegacy = Callable[[str, bool], bool]
-"""Whether a path is legacy; the second argument says whether it is the whole path of a string."""
 _PATH = (
     "this string names {}, and strings are never rewritten: write {} in its place, or import the "
     "name with a statement"
@@ -45,27 +38,9 @@ _PATCHED = (
 )
 _IN_DATA = "this names {}, and only Python is rewritten: write {}, which needs tf-lossscale"
 
-_FULL = {
-    "tf": "tensorflow",
-    "contrib": "tensorflow.contrib",
-    MODULE: f"tensorflow.keras.{MODULE}",
-}
-"""How a path can begin in a string, as in `operator.attrgetter("contrib.tpu...")`, in full."""
-_PATH_IN_TEXT = re.compile(
-    r"(?:(?<!\w)(\w+) +)?(?<![\w./])"
-    rf"((?:tensorflow|tensorflow_core|tf|keras|tf_keras|contrib|{MODULE})(?:\.\w+)+)"
-    r"(?: +(\w+))?"
-)
-"""A path, with the words before and after it."""
-_DEEPEST = 12
-"""Names of a path; a path of a private module has seven."""
-_OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "return", "with")
-"""Words that stand beside a path in code; others make it a part of a sentence."""
 _NAMING = ("delattr", "getattr", "object", "setattr")
 """Functions that name an attribute by a string, such as `mock.patch.object`."""
 _IMPORTING = ("import_module", "__import__")
-_WORDS = (*sorted(PATH_WORDS), TPU)
-"""One of them is in every legacy path that is reported."""
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
     r"|\w*(?:Error|Exception|Warning)$"
@@ -80,13 +55,13 @@ _DISPLAYS = (
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such string."""
-    is_legacy = functools.partial(_is_legacy, options, decision)
+    legacy_paths = LegacyPaths(options, decision)
     for string in program.scopes.strings:
-        path = _path_in(program, string, is_legacy)
+        path = _path_in(program, string, legacy_paths)
         code, message = "LS912", _PATH.format(path.written, path.twin) if path else ""
-        completed = _completed(program, string, is_legacy)
+        completed = _completed(program, string, legacy_paths)
         if completed:
-            path = _Path(completed, completed, 0)
+            path = LegacyPath(completed, completed)
             code, message = "LS902", _message(program, string, path)
         if path is None:
             continue
@@ -95,11 +70,11 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         yield Proposal.report(string, code, path.symbol, message)
 
 
-def _message(program: Program, string: cst.SimpleString, found: _Path) -> str:
+def _message(program: Program, string: cst.SimpleString, found: LegacyPath) -> str:
     """What to write for a call that names a part of a legacy path."""
     call = program.parents.get(program.parents[string])
     assert isinstance(call, cst.Call)
-    if last_name(call.func) == "object":
+    if tree.last_name(call.func) == "object":
         return _PATCHED.format(found.written, found.twin.rpartition(".")[0])
     return _CALLED.format(found.written, found.twin)
 
@@ -116,33 +91,33 @@ def _is_set(program: Program, string: cst.SimpleString) -> bool:
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
     if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
         return False
-    return last_name(call.func) in ("delattr", "setattr")
+    return tree.last_name(call.func) in ("delattr", "setattr")
 
 
 def in_data(line: str, options: Options) -> Iterator[Named]:
     """The legacy paths in a line of a configuration."""
-    for found in _paths_in_text(line, functools.partial(_is_legacy, options, SINGLE_FILE)):
+    for found in LegacyPaths(options).in_text(line):
         message = _IN_DATA.format(found.written, found.twin)
         end = found.start + len(found.written)
         yield Named(found.start, end, "LS912", found.symbol, message)
 
 
-def _completed(program: Program, string: cst.SimpleString, is_legacy: _IsLegacy) -> str:
+def _completed(program: Program, string: cst.SimpleString, legacy_paths: LegacyPaths) -> str:
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
     argument = program.parents.get(string)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or last_name(call.func) not in (*_NAMING, *_IMPORTING):
+    if not isinstance(call, cst.Call) or tree.last_name(call.func) not in (*_NAMING, *_IMPORTING):
         return ""  # nearly all strings
-    modules = [use.node for use in program.namespaces if keeps_names(use)]
+    modules = [use.node for use in program.namespaces if use.keeps_names]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
     nodes = [call, *program.values.reads_of(call)] if base else []
-    found = (_continued(program, node, base, is_legacy) for node in nodes)
+    found = (_continued(program, node, base, legacy_paths) for node in nodes)
     return next(filter(None, found), "")
 
 
-def _continued(program: Program, node: cst.CSTNode, path: str, is_legacy: _IsLegacy) -> str:
+def _continued(program: Program, node: cst.CSTNode, path: str, legacy_paths: LegacyPaths) -> str:
     """The legacy path that the attributes after `node`, which means `path`, lead to, if any."""
-    while not is_legacy(path, True):
+    while not legacy_paths.has(path):
         parent = program.parents.get(node)
         if not isinstance(parent, cst.Attribute):
             return ""
@@ -163,38 +138,35 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
 
 def _path_of_call(program: Program, call: cst.Call) -> str:
     """The path of `import_module("a.b")` or `getattr(a, "b")`; empty for other calls."""
-    function = last_name(call.func)
+    function = tree.last_name(call.func)
     arguments = [argument.value for argument in call.args[:2]]
     if function in _IMPORTING:
-        return (string_of(arguments[0]) if arguments else "") or ""
+        return (tree.string_of(arguments[0]) if arguments else "") or ""
     if function not in _NAMING or len(arguments) < 2:
         return ""
-    name = string_of(arguments[1])
+    name = tree.string_of(arguments[1])
     base = _path_of(program, arguments[0]) if name else ""
     return f"{base}.{name}" if base else ""
 
 
-def _path_in(program: Program, string: cst.SimpleString, is_legacy: _IsLegacy) -> Optional[_Path]:
+def _path_in(
+    program: Program, string: cst.SimpleString, legacy_paths: LegacyPaths
+) -> Optional[LegacyPath]:
     """The legacy path in a string, as it is written there; none in documentation and messages.
 
     The parts of one string are one text: NVIDIA/DeepLearningExamples has a sentence in parts.
     """
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
-    if whole is string and not _has_word(string.value):
+    if whole is string and not LegacyPaths.may_be_in(string.value):
         return None  # most strings: `walk` takes longer
-    parts = [node for node in walk(whole) if isinstance(node, cst.SimpleString)]
+    parts = [node for node in tree.walk(whole) if isinstance(node, cst.SimpleString)]
     if parts[0] is not string:
         return None  # a concatenation is read at its first part
     text = "".join(part.raw_value for part in parts)
     is_bytes = "b" in string.prefix.lower()
-    if is_bytes or not _has_word(text) or _is_for_people(program, whole):
+    if is_bytes or not LegacyPaths.may_be_in(text) or _is_for_people(program, whole):
         return None
-    return next(_paths_in_text(text, is_legacy), None)
-
-
-def _has_word(text: str) -> bool:
-    """Whether a text may have a legacy path: a test that takes little time."""
-    return any(word in text for word in _WORDS)
+    return next(legacy_paths.in_text(text), None)
 
 
 def _is_for_people(program: Program, text: cst.CSTNode) -> bool:
@@ -206,70 +178,7 @@ def _is_for_people(program: Program, text: cst.CSTNode) -> bool:
     if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call):
         return False
     keyword = parent.keyword.value if parent.keyword is not None else ""
-    return keyword in _TEXT_ARGUMENTS or bool(_MESSAGES.match(last_name(call.func)))
-
-
-class _Path(NamedTuple):
-    """A legacy path in a text.
-
-    Attributes:
-      written: how it is written there.
-      path: its full path.
-      start: where it begins.
-    """
-
-    written: str
-    path: str
-    start: int
-
-    @property
-    def symbol(self) -> str:
-        """The last name of the path."""
-        return self.written.rpartition(".")[2]
-
-    @property
-    def twin(self) -> str:
-        """The path in the shim, which begins as the path in the text does."""
-        path = twin_of(self.path)
-        return shown_path(path) if self.written.startswith("tf.") else path
-
-
-def _paths_in_text(text: str, is_legacy: _IsLegacy) -> Iterator[_Path]:
-    """The legacy paths in a text that do not stand in a sentence."""
-    for match in _PATH_IN_TEXT.finditer(text):
-        before, written, after = (part or "" for part in match.groups())
-        if before not in _OF_CODE or after not in _OF_CODE:
-            continue
-        found = _first_legacy(written, is_legacy)
-        if found is not None:
-            yield found._replace(start=match.start(2))
-
-
-def _first_legacy(written: str, is_legacy: _IsLegacy) -> Optional[_Path]:
-    """The first part of a path that is a legacy symbol, or else a module with what follows."""
-    first, *names = written.split(".", _DEEPEST)[:_DEEPEST]
-    path = _FULL.get(first, first)
-    module: Optional[_Path] = None
-    for index, name in enumerate(names, 1):
-        path = f"{path}.{name}"
-        if not is_legacy(path, index == len(names)):
-            continue
-        if legacy_of(path) is not None:
-            return _Path(".".join([first, *names[:index]]), path, 0)
-        if module is None:
-            module = _Path(".".join([first, *names]), path, 0)
-    return module
-
-
-def _is_legacy(options: Options, decision: Decision, path: str, is_whole: bool) -> bool:
-    """Whether a run rewrites the symbol or module `path` elsewhere, but not in a string."""
-    legacy = legacy_of(path)
-    if legacy is not None:
-        return is_renamed(legacy, options, decision) or legacy.never_existed
-    module = namespace_of(path)
-    if module is None or module.is_final or is_of_shim(path):
-        return False
-    return is_whole or MODULE in module.name
+    return keyword in _TEXT_ARGUMENTS or bool(_MESSAGES.match(tree.last_name(call.func)))
 
 
 RULE = Rule(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...resolve.legacy_symbols import Family
 from ..rule import Decision, Options, Program, Proposal, Rule
 
 __all__ = ["RULE"]
@@ -24,8 +23,7 @@ _FETCHED = (
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports the names in a program that may have what makes a tensor of that name."""
-    others = (Family.CROSS_SHARD, Family.FINAL)
-    has_loss_scale = any(reference.legacy.family not in others for reference in program.references)
+    has_loss_scale = any(reference.legacy.has_loss_scales for reference in program.references)
     migrated = [name for _, name in program.migrated]
     has_loss_scale |= any(path.endswith(("LossScale", "LossScaleManager")) for path in migrated)
     if has_loss_scale or program.mixed or program.unclear:

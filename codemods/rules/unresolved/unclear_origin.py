@@ -20,25 +20,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Optional
 
 import libcst as cst
 
-from ...facts import Need
-from ...model import Group
 from ...resolve.places import Unclear, Why
-from ...resolve.tree import walk
-from ...resolve.vocabulary import CLASS, SEGMENTS
-from ...rewrite.proposal import SHIM
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
-from .namespace_as_value import is_renamed_whole
 
 __all__ = ["RULE"]
 
-_NAMESPACES = re.compile(rf"(?:\.(?:{'|'.join(sorted(SEGMENTS))}))+$")
-"""Modules of TensorFlow at the end of a path through a module of the project."""
 _CODES = {Why.STAR: "LS901", Why.CALL: "LS902", Why.RE_EXPORT: "LS903", Why.SEVERAL: "LS904"}
 _MESSAGES = {
     Why.STAR: (
@@ -52,7 +43,8 @@ _MESSAGES = {
     ),
     Why.SEVERAL: "this name can mean {0}: use a name of its own for each, then migrate again",
 }
-_ON_SHIM = f"{SHIM}.contrib.mixed_precision"
+_NAME = "LossScaleOptimizer"
+_ON_SHIM = "tf_lossscale.contrib.mixed_precision"
 _EXACT = "the type of an optimizer depends on the TensorFlow version: use isinstance"
 _STAR = "the names that a star import binds cannot be determined"
 _SEVERAL = "this name means something else on another path, with the arguments of this class"
@@ -63,8 +55,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     for scope in program.scopes.all:
         for star, path in scope.stars:
             if path == _ON_SHIM:
-                need = Need(Group.CONTRIB, "LS901", "*", _STAR)
-                yield Obstacle(star, need)
+                yield Obstacle.of_contrib(star, "LS901", "*", _STAR)
     unclear = [
         (unclear_name.node, legacy)
         for unclear_name in program.unclear
@@ -73,7 +64,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     several = [(node, legacy) for node, legacy in unclear if legacy.rule]
     several += [(mixed_name.node, mixed_name.legacy) for mixed_name in program.mixed]
     for node, legacy in several:
-        yield Obstacle(node, Need(legacy.group, "LS904", legacy.name, _SEVERAL))
+        yield Obstacle.of_legacy(node, "LS904", legacy, _SEVERAL)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -96,9 +87,8 @@ def _reported_together(
     """The places of each finding, by the reason and the module or expression they come through."""
     found: dict[tuple[Why, str, Optional[cst.CSTNode]], list[Unclear]] = {}
     for place in places:
-        why, through = place.why, place.through
-        if why is Why.RE_EXPORT:
-            through = _NAMESPACES.sub("", through) or through
+        why = place.why
+        through = place.module if why is Why.RE_EXPORT else place.through
         node = place.node if why in (Why.SEVERAL, Why.STAR) else None
         found.setdefault((why, through, node), []).append(place)
     return found
@@ -122,7 +112,7 @@ def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision
     names, so `self.mp.LossScaleOptimizer` is right.
     """
     node = unclear.node
-    renamed = {use.node for use in program.namespaces if is_renamed_whole(use, decision)}
+    renamed = {use.node for use in program.namespaces if use.is_renamed_whole(decision)}
     while isinstance(node, cst.Attribute):
         node = node.value
         sources = _modules_of(program, node)
@@ -135,28 +125,16 @@ def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """What an attribute holds, or a function of the file returns; none for anything else."""
     if isinstance(node, (cst.Attribute, cst.Name)):
         return program.values.sources_of(node)
-    function = _function_of(program, node)
-    if function is None:
-        return []
+    function = program.values.definition_of(node.func) if isinstance(node, cst.Call) else None
     found: list[cst.CSTNode] = []
-    for part in walk(function.body):
-        if isinstance(part, cst.Return) and part.value is not None:
-            found += program.values.sources_of(part.value)
+    for value in program.values.returned_by(function):
+        found += program.values.sources_of(value)
     return found
-
-
-def _function_of(program: Program, node: cst.CSTNode) -> cst.FunctionDef | None:
-    """The function of the file that a call certainly calls."""
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
-        return None
-    bindings = program.values.bindings_of(node.func)
-    bound = bindings[0].node if len(bindings) == 1 else None
-    return bound if isinstance(bound, cst.FunctionDef) else None
 
 
 def _exact_tests(program: Program) -> Iterator[Proposal]:
     for unclear in program.unclear:
-        if unclear.why is not Why.RE_EXPORT or unclear.name != CLASS:
+        if unclear.why is not Why.RE_EXPORT or unclear.name != _NAME:
             continue
         is_import = isinstance(unclear.node, cst.ImportAlias)
         nodes = program.values.reads_of(unclear.node) if is_import else [unclear.node]

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...resolve.guards import Branch, BranchKind
-from ...rewrite.proposal import obstacles_at, symbol_of
+from ...resolve.guards import Branch
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 from ._version_test import version_test
 
@@ -62,7 +61,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The symbols in such a branch keep what they do on old versions, so they go to the shim."""
     for place, names in program.guards.guarded_places():
         when = When.IF_FLAG if names else When.ALWAYS
-        yield from obstacles_at(place, "LS908", _WHY, when, tuple(sorted(names)))
+        yield from Obstacle.of_place(place, "LS908", _WHY, when, tuple(sorted(names)))
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -70,11 +69,11 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     for branch in program.guards.branches(decision.flags, decision.moved | decision.kept):
         first = branch.places[0]
         if branch.is_scaled_elsewhere:
-            is_certain = branch.is_never_taken or branch.kind is BranchKind.IMPORTED
+            is_certain = branch.is_never_taken or branch.is_tried_import
             words = _REMOVABLE if is_certain else _BOTH
-            yield Proposal.note(first.node, "LS908", symbol_of(first), words)
+            yield Proposal.note(first.node, "LS908", first.symbol, words)
         else:
-            yield Proposal.report(first.node, "LS908", symbol_of(first), _message(branch))
+            yield Proposal.report(first.node, "LS908", first.symbol, _message(branch))
     for test, release in program.guards.compared_as_text(decision.texts).items():
         message = _TEXT.format(release, version_test(program, test))
         yield Proposal.report(test, "LS913", "__version__", message)
@@ -82,11 +81,11 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 
 def _message(branch: Branch) -> str:
     """What happens after the upgrade, with the line to write."""
-    if branch.kind is BranchKind.IMPORTED:
+    if branch.is_tried_import:
         return _IMPORTED
     first = branch.places[0]
-    written = _CURRENT.get(symbol_of(first), "the current API")
-    if branch.kind is BranchKind.USED:
+    written = _CURRENT.get(first.symbol, "the current API")
+    if branch.is_of_uses:
         return _USED.format(written)
     if not branch.is_never_taken:
         return _PERHAPS.format(written)

@@ -20,12 +20,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...resolve.places import Reference
-from ...resolve.vocabulary import REWRITE
 from ...rewrite.arguments import matched
-from ...rewrite.proposal import V1
 from ..keras._constructors import plans
-from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
+from ..rule import Decision, Obstacle, Options, Program, Proposal, Reference, Rule
 
 __all__ = ["RULE"]
 
@@ -36,6 +33,7 @@ _CODES = {
     "LS204": "tf.train.experimental.MixedPrecisionLossScaleOptimizer",
     "LS205": "enable_ and disable_mixed_precision_graph_rewrite",
 }
+_REWRITE = "enable_mixed_precision_graph_rewrite"
 _MESSAGE = "the same, in TensorFlow 2.4 and later"
 _INLINED = "becomes arguments of the Keras optimizer"
 _KERAS = "TensorFlow 2.11 and later refuse Keras optimizers here"
@@ -46,7 +44,7 @@ _PASSED = f"{_KERAS}, and what calls this function cannot be seen"
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
     """The shim's graph rewrite takes every optimizer; TensorFlow's does not."""
     for reference in program.references_to("LS205"):
-        why = _why_shim(program, reference) if reference.legacy.name == REWRITE else ""
+        why = _why_shim(program, reference) if reference.legacy.name == _REWRITE else ""
         if why:
             yield Obstacle.at(reference, why)
 
@@ -60,7 +58,7 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
         if reference in inlined:
             yield Proposal.safe(reference, _INLINED)
             continue
-        path = f"{V1}.mixed_precision.{reference.legacy.name}"
+        path = f"tensorflow.compat.v1.mixed_precision.{reference.legacy.name}"
         made = Proposal.moved(reference, path, _MESSAGE)
         if made is not None:
             yield made
