@@ -32,6 +32,17 @@ class Syntax:
                 self.scopes.add(module)
         self.parents = self.scopes.parents
 
+    def free(self) -> None:
+        """Takes apart the circles through which a finished program keeps its trees in memory.
+
+        These are scopes and their bindings, and the analyses, which keep the program. Without it,
+        only a collection frees the trees. It visits those of all files that are kept, which took a
+        quarter of the time for tensorflow/tpu.
+        """
+        for scope in self.scopes.all:
+            scope.bindings.clear()
+        vars(self).clear()
+
     def attributes(self, name: str) -> list[cst.Attribute]:
         """Every `something.name`."""
         return self.scopes.attributes.get(name, [])

@@ -920,8 +920,8 @@ CODEMODS = r"""
     # codemods/rules/test_rules.py::test_example
     - through = place.module if why is Why.RE_EXPORT else place.through
     + through = place.through
-    - return _ABSENT.format(use.path)
-    + return ""
+    - if is_known or not legacy_symbols.is_whole(module):
+    + if True:
     - elif is_of_keras and _may_run_elsewhere(program):
     + elif False:
     - if made.problem or final.options.to_shim:

@@ -217,13 +217,10 @@ def _imports(program: Program) -> Iterator[Proposal]:
             yield _unread_import(program, alias, path)
         module, _, name = path.rpartition(".")
         is_known = bool(legacy_symbols.legacy_of(path) or legacy_symbols.namespace_of(path))
-        if (
-            is_known
-            or not legacy_symbols.is_whole(module)
-            or program.guards.depends_on_version(alias)
-        ):
+        if is_known or not legacy_symbols.is_whole(module):
             continue
-        yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
+        if not program.guards.depends_on_version(alias):
+            yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
 
 
 def _is_read(program: Program, path: str) -> bool:

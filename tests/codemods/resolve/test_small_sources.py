@@ -1,7 +1,9 @@
 """What each module of `resolve/` answers about small sources."""
 
 import ast
+import gc
 import textwrap
+import weakref
 
 import libcst as cst
 import pytest
@@ -11,6 +13,7 @@ from tf_lossscale_codemods.resolve.links import links_of
 from tf_lossscale_codemods.resolve.places import Why
 from tf_lossscale_codemods.resolve.program import Program
 from tf_lossscale_codemods.resolve.releases import value_on_newest
+from tf_lossscale_codemods.resolve.syntax import Syntax
 from tf_lossscale_codemods.resolve.tree import (
     ancestors,
     body_of,
@@ -21,6 +24,7 @@ from tf_lossscale_codemods.resolve.tree import (
     string_of,
     walk,
 )
+from tf_lossscale_codemods.resolve.values import Values
 
 IMPORTS = """\
 import tensorflow as tf
@@ -263,6 +267,28 @@ def test_why_places_are_unclear(source, why):
     program = Program([cst.parse_module(source + "\n")])
     assert [place.why for place in program.unclear] == [why]
     assert program.references == []
+
+
+def test_a_program_that_is_freed_needs_no_collection():
+    program = program_of(f"opt = {OLD}\nopt.get_scaled_loss(1)\nif old: {OLD}")
+    assert program.guards.branches({}, frozenset()) == []
+    assert program.keras_2_methods.foreign_uses == []
+    parts = (program, program.scopes, program.scopes.module_scope, program.values)
+    remaining = list(map(weakref.ref, parts))
+    del parts
+    gc.disable()
+    try:
+        program.free()
+        del program
+        assert [part() for part in remaining] == [None] * 4
+    finally:
+        gc.enable()
+
+
+def test_an_analysis_of_values_needs_no_meaning_of_a_name():
+    syntax = Syntax([cst.parse_module("a = b = f()\nc = a\nc\n")])
+    read = syntax.modules[0].body[-1].body[0].value
+    assert codes(syntax, Values(syntax).sources_of(read)) == ["f()"]
 
 
 def test_a_program_has_the_places_of_all_its_sources():
