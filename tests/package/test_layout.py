@@ -107,6 +107,9 @@ class Package:
 CODEMODS = Package("codemods", "tf_lossscale_codemods")
 SHIM = Package("tf_lossscale", "tf_lossscale")
 
+MOST_NAMES = 10
+"""Names that a rule imports of the package; the fixers of django-upgrade import about seven."""
+
 EVERY_PACKAGE = pytest.mark.parametrize("package", [CODEMODS, SHIM], ids=repr)
 
 
@@ -133,6 +136,18 @@ def test_no_import_runs_upward(package):
             if name != other and below >= floor:
                 upward.append(f"{path} imports {imported}")
     assert upward == []
+
+
+def test_a_rule_gets_what_it_needs_as_arguments():
+    """A rule imports few names of the package: what it asks of a file, it asks its arguments."""
+    names = {}
+    for file in sorted(CODEMODS.source.glob("rules/*/[!_]*.py")):
+        nodes = ast.walk(ast.parse(file.read_bytes()))
+        imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level]
+        names[file.name] = [alias.name for node in imports for alias in node.names]
+    assert len(names) > 15
+    assert all("Rule" in imported for imported in names.values())
+    assert {file: found for file, found in names.items() if len(found) > MOST_NAMES} == {}
 
 
 @EVERY_PACKAGE
