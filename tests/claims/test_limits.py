@@ -78,3 +78,17 @@ def test_cost_has_the_ranges_of_the_tables_of_the_benchmarks():
         (row,) = re.findall(rf"^\| a step in {re.escape(name)}.*", page, re.MULTILINE)
         stated = [[int(number) for number in pair] for pair in re.findall(r"(\d+) to (\d+) %", row)]
         assert stated == [percent_more(tables, mode, column) for column in (3, 4)], name
+
+
+def test_cost_has_the_memory_of_the_tables_of_the_benchmarks():
+    tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/cost.md").read_text(encoding="utf-8")
+    measured = [
+        [int(number) for number in row]
+        for row in re.findall(
+            r"^\| peak memory at .*, MB \| (\d+) \| (\d+) \| (\d+) \|", tables, re.MULTILINE
+        )
+    ]
+    assert len(measured) == 2
+    most = [max(round(100 * (row[i] / row[0] - 1)) for row in measured) for i in (1, 2)]
+    assert "| peak memory, on CPUs | up to {} % more | up to {} % more |".format(*most) in page
