@@ -3,6 +3,16 @@
 import re
 from typing import Any
 
+ONE_SCREEN = {
+    "accumulate.md",
+    "ci.md",
+    "cost.md",
+    "is-it-scaled.md",
+    "scale-at-1.md",
+    "wrappers.md",
+}
+"""Short pages: they need no table of contents, whose room makes their lines longer."""
+
 ELSEWHERE = "*Docstrings are shown on the site that `make docs` builds.*\n"
 """A line of the API pages, which GitHub shows without the docstrings."""
 
@@ -30,8 +40,10 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PART = re.compile(r"(?<=[._])(?=[^\W\d])")
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     """Called by mkdocs with the text of each page."""
+    if page is not None and page.file.src_uri in ONE_SCREEN:
+        page.meta["hide"] = ["toc"]
     markdown = _ANCHOR.sub(r"\1", markdown.replace(ELSEWHERE, ""))
     markdown = _SESSION.sub("```console\n", markdown)
     return _OF_SITE.sub(r"\1\n", _NAME.sub(r"\n\1\n", markdown))

@@ -5,6 +5,7 @@
 
 import re
 import runpy
+from types import SimpleNamespace
 
 from documents import ROOT, blocks, markdown
 
@@ -43,3 +44,14 @@ def test_names_in_headings_break_between_their_parts():
     shown = SITE["on_page_content"](heading)
     parts = "tfls.|mixed_|precision.|Mixed|Precision|Loss|Scale|Optimizer in 1.15"
     assert shown == f'<h2 id="a.b_c">{parts.replace("|", "<wbr>")}</h2>'
+
+
+def test_short_pages_have_no_table_of_contents():
+    """Their lines are as long as the window, so that each page fits one screen."""
+    for name in SITE["ONE_SCREEN"]:
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+        SITE["on_page_markdown"]((ROOT / "docs" / name).read_text(encoding="utf-8"), page=page)
+        assert page.meta == {"hide": ["toc"]}
+    longer = SimpleNamespace(file=SimpleNamespace(src_uri="keras.md"), meta={})
+    SITE["on_page_markdown"]("", page=longer)
+    assert longer.meta == {}
