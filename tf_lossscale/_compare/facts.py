@@ -90,7 +90,7 @@ def judge_dtypes(runs: Runs) -> Iterator[Judgement]:
 def judge_count(runs: Runs) -> Iterator[Judgement]:
     """Compares the numbers of steps of runs that ended by themselves."""
     old, new = runs.old.steps[-1] + 1, runs.new.steps[-1] + 1
-    if old != new and all(runs.conditions.ended):
+    if old != new and all(runs.conditions.ended) and not runs.end_at_same_update:
         yield Judgement(Kind.STEPS, min(old, new), {"old": old, "new": new})
 
 
@@ -140,7 +140,8 @@ def judge_completeness(runs: Runs) -> Iterator[Judgement]:
     first = min(run.steps[0] for _, run in runs.both)
     last = max(run.steps[-1] for _, run in runs.both)
     for (name, run), has_ended in reversed(list(zip(runs.both, runs.conditions.ended))):
-        if run.steps[-1] < last or not has_ended:
+        is_shorter = run.steps[-1] < last and not runs.end_at_same_update
+        if is_shorter or not has_ended:
             evidence = {"run": name, "end": run.steps[-1], "last": last, "ended": has_ended}
             yield Judgement(Kind.CUT_OFF, run.steps[-1], evidence)
         if run.gaps:

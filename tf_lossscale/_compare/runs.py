@@ -104,6 +104,18 @@ class Runs:
         """Whether a run of the old program has another loss scale, so that it skips other steps."""
         return any(again.has_other_scale for again in self.again)
 
+    @property
+    def end_at_same_update(self) -> bool:
+        """Whether the runs skip different steps, and end after equally many updates.
+
+        A program that counts updates makes another step for each one that is skipped, such as one
+        with `StopAtStepHook`, or an Estimator: contrib's `global_step` counts no skipped step.
+        """
+        if self.part == len(self.steps):
+            return False
+        old, new = _updates(self.old), _updates(self.new)
+        return old is not None and old == new
+
     def first_update(self, run: OptimizerRecord) -> int:
         """Returns the position of the first step that a run applies; else how many there are."""
         flags = zip(self.column(run, "applied"), self.column(run, "finite"))
@@ -173,6 +185,14 @@ class Runs:
                 else:
                     columns.append([*map(_cell, values)])
         return [heads, *(list(row) for row in zip(*columns))]
+
+
+def _updates(run: OptimizerRecord) -> Optional[int]:
+    """Returns how many steps of a run have changed the variables; None if that is not known."""
+    columns = zip(run.applied, run.finite)
+    flags = [finite if applied is None else applied for applied, finite in columns]
+    is_whole = len(run.steps) == run.steps[-1] + 1
+    return sum(map(bool, flags)) if is_whole and None not in flags else None
 
 
 def has_any(values: Sequence[object]) -> bool:

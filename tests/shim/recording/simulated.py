@@ -45,6 +45,8 @@ class Run:
     changes_rate_at: int = 10**9
     """From this step on, the rate is half as large, which is recorded if `knows_rate`."""
     knows_rate: bool = True
+    updates: float = math.inf
+    """The run ends after so many steps that are not skipped, as with `StopAtStepHook`."""
 
 
 def record(run: Run) -> OptimizerRecord:
@@ -69,6 +71,8 @@ def record(run: Run) -> OptimizerRecord:
     scale, good, bad = run.initial_scale * run.scale_factor, 0, 0
     growth_steps = run.obeyed or run.growth_steps
     for step in range(run.steps):
+        if sum(found.applied) == run.updates:
+            break
         target = [data.gauss(0, 1) for _ in range(SIZE)]
         loss = sum((w - t) ** 2 for w, t in zip(weights, target)) / SIZE
         gradients: List[float] = [2 * (w - t) / SIZE for w, t in zip(weights, target)]

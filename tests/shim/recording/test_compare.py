@@ -240,6 +240,18 @@ def test_runs_that_part_need_a_disturbed_run_with_another_scale():
     )
 
 
+def test_runs_that_count_updates_end_in_different_steps():
+    """`StopAtStepHook` of contrib's class makes one step more for each one that is skipped."""
+    old = Run(steps=400, rounding=5e-2, updates=300)
+    runs = record(old), record(dataclasses.replace(old, kernel=1))
+    ends = {len(run.steps) for run in (*runs, *(disturbed.run for disturbed in again(old)))}
+    assert len(ends) > 1
+    assert compare(*runs, Conditions(again=again(old))).verdict is Verdict.ALIKE
+    shorter = record(dataclasses.replace(old, kernel=1, updates=280))
+    found = compare(runs[0], shorter, Conditions(again=again(old)))
+    assert (found.verdict, found.first.kind) == (Verdict.DIFFERENT, Kind.STEPS)
+
+
 def test_what_follows_when_no_disturbed_run_skips_the_same_steps_is_measured():
     # The new run skips the same steps as the old one to the end. Disturbed runs do not.
     old = Run(steps=400, rounding=5e-2)
