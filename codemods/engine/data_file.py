@@ -35,10 +35,8 @@ class DataWork:
         self._path = path
         self._text = source.decode("utf-8-sig", "replace")
 
-    @property
-    def size(self) -> int:
-        """The memory that it takes, in bytes."""
-        return len(self._source)
+    def free(self) -> None:
+        """Nothing: there are no trees."""
 
     def facts(self) -> FileFacts:
         """Nothing, because no file of a program imports this one."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Optional, Union
 
@@ -36,9 +35,9 @@ from .notes import NO_NAME, NOTHING, note_of, reasons_of_file, why_on_shim
 from .prefilter import is_in_code, may_concern
 from .python_tree import PythonTree, SourceError, error_of, python_tree
 from .render import Place, Source
-from .tree_size import PYTHON, TREES, check_sizes, memory_of_file
+from .tree_size import PYTHON, TREES, check_sizes
 
-__all__ = ["FileWork", "links_in", "transform"]
+__all__ = ["UNKNOWN", "FileWork", "links_of_sources", "sources_in", "transform"]
 
 _ONLY_FINDINGS = "no edit is possible; see the findings"
 
@@ -67,17 +66,20 @@ def transform(
         return FileResult(source, error=error_of(path, error))
 
 
-def links_in(source: bytes, path: str) -> Links:
+def sources_in(data: bytes, path: str) -> list[bytes]:
+    """The Python sources of a file.
+
+    Raises:
+      SourceError: if it cannot be read, or is too large to be parsed by Python.
+    """
+    document = Notebook(data) if path.endswith(NOTEBOOK) else _PythonFile(data)
+    check_sizes(document.sources, PYTHON)
+    return document.sources
+
+
+def links_of_sources(sources: Iterable[bytes]) -> Links:
     """What connects a file with others; of one that cannot be parsed, nothing is known."""
-    try:
-        document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
-        check_sizes(document.sources, PYTHON)
-    except SourceError:
-        return UNKNOWN
-    return _links_of(map(python_tree, document.sources))
-
-
-def _links_of(trees: Iterable[PythonTree]) -> Links:
+    trees = map(python_tree, sources)
     return links_of(tree if isinstance(tree, ast.Module) else None for tree in trees)
 
 
@@ -136,11 +138,6 @@ class FileWork:
         if may_concern(source):
             self._document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
 
-    @functools.cached_property
-    def size(self) -> int:
-        """The memory that its trees take, in bytes, at most."""
-        return memory_of_file(self._source, self._path)
-
     def facts(self) -> FileFacts:
         """What the other files of its program must know."""
         if not self._has_names():
@@ -181,6 +178,11 @@ class FileWork:
         else:
             note = outcome.note or self._why_on_shim(program) or NOTHING
         return FileResult(document.with_sources(data), tuple(findings), note=note)
+
+    def free(self) -> None:
+        """Frees the trees, also where other objects refer to them; no method works after it."""
+        if self._parsed is not None:
+            self._parsed[0].free()
 
     def _why_on_shim(self, program: Program) -> str:
         """Why the names that the file takes from the shim stay there; empty if it has none."""

@@ -22,6 +22,7 @@ __all__ = [
     "check_json",
     "check_sizes",
     "memory_of_file",
+    "memory_of_json",
     "memory_of_source",
     "tokens_of",
 ]
@@ -101,13 +102,13 @@ def check_json(data: bytes) -> None:
     Raises:
       SourceError: if they would.
     """
-    if _memory_of_json(data) > MOST_MEMORY:
+    if memory_of_json(data) > MOST_MEMORY:
         raise SourceError(0, _TOO_LARGE, is_syntax=True)
 
 
 def memory_of_file(data: bytes, path: str) -> int:
     """The memory that the trees of a file take, or those of the code in it, at most."""
-    size = _memory_of_json(data) if path.endswith(NOTEBOOK) else 0
+    size = memory_of_json(data) if path.endswith(NOTEBOOK) else 0
     return min(size + memory_of_source(data, TREES), MOST_MEMORY)
 
 
@@ -125,7 +126,7 @@ def memory_of_source(source: bytes, weights: Weights, is_exact: bool = False) ->
     return tokens * weights.token + lines * weights.line + len(source) * weights.byte * width
 
 
-def _memory_of_json(data: bytes) -> int:
+def memory_of_json(data: bytes) -> int:
     """The memory that the values of a JSON text take, at most."""
     values = data.count(b",") + data.count(b":") + 2 * (data.count(b"[") + data.count(b"{"))
     width = 1 if data.isascii() else 4

@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from ..engine.python_tree import SourceError, error_of
 from ..engine.screen import note_without_place
-from ..engine.tree_size import MOST_MEMORY, memory_of_file
+from ..engine.tree_size import (
+    MOST_MEMORY,
+    PYTHON,
+    memory_of_file,
+    memory_of_json,
+    memory_of_source,
+)
 from ..facts import UNDECIDED, UNREAD, Links, Made
 from ..files import atomic_write
 from ..files.discover import words
-from ..files.excludes import is_data
+from ..files.excludes import NOTEBOOK, is_data
 from ..model import FileError, FileResult
 from .limits import LateError, Limits, memory_bound
 from .results import Job, JobKind, Plan, Read
@@ -28,15 +34,18 @@ if TYPE_CHECKING:
     from ..engine.data_file import DataWork
     from ..engine.transform import FileWork
 
+    _Work = Union[FileWork, DataWork]
+
 __all__ = ["Desk", "importing_lines", "load"]
 
-_MOST_KEPT = 48 * 1024 * 1024
-"""Bytes of the trees that a worker keeps from reading a file to its edit, at most.
+_MOST_KEPT = 160 * 1024 * 1024
+"""Bytes of the trees that a worker keeps from reading a file to its edit, at most, as estimated.
 
-Others are parsed again. Each collection visits all of these trees, which takes 0.1 s.
+Others are parsed again: with 48 MB, that was most files of tensorflow/tpu, 2 s of 7. The estimates
+are those of the densest sources; with them, a worker took 80 MB there.
 """
 _MOST_GARBAGE = 96 * 1024 * 1024
-"""Bytes that unused trees take before they are collected, at most."""
+"""Bytes that the trees of files which failed take before they are collected, at most."""
 _MOST_WORDS = 20_000
 """Words beside `import` in a file that cannot be parsed; one with more may import every file."""
 _IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
@@ -62,9 +71,12 @@ class Desk:
     def __init__(self, plan: Plan, limits: Limits) -> None:
         self._plan = plan
         self._limits = limits
-        self._kept: collections.OrderedDict[str, Union[FileWork, DataWork]]
+        self._kept: collections.OrderedDict[str, tuple[_Work, int]]
+        """The work on each file that is kept, with the bytes that its trees take."""
         self._kept = collections.OrderedDict()
+        self._size_kept = 0
         self._garbage = 0
+        """Bytes that the trees of files may take that were not finished as planned."""
 
     def is_garbage_due(self) -> bool:
         """Whether so much has been read that unused trees should be collected."""
@@ -89,7 +101,7 @@ class Desk:
         """The result for a file without a place; None if LibCST must decide."""
         try:
             source = atomic_write.read(job.real, self._limits.size)
-            self._make_room(source, job.path)
+            self._make_room(memory_of_file(source, job.path))
             note = note_without_place(source, job.path, self._plan.options)
         except Exception:  # the file is read again, and its error reported
             return None
@@ -106,12 +118,13 @@ class Desk:
             if source is None and os.stat(job.real).st_size > self._limits.size:
                 return Read(b"", error=FileError(job.path, 0, self._limits.too_large))
             source = atomic_write.read(job.real) if source is None else source
-            self._make_room(source, job.path)
-            work = self._work(source, job)
+            work, size = self._begin(source, job)
             facts = work.facts()
             if facts.is_decided:
-                return Read(source, facts, result=work.result(UNDECIDED)._replace(before=source))
-            self._keep(job.real, work)
+                result = work.result(UNDECIDED)._replace(before=source)
+                self._finish(work, size)
+                return Read(source, facts, result=result)
+            self._keep(job.real, work, size)
             return Read(source, facts)
         except Exception as error:  # an internal error fails this file only
             return Read(source or b"", error=self._error(job.path, error))
@@ -119,18 +132,31 @@ class Desk:
     def _edit(self, job: Job) -> FileResult:
         source = job.source or b""
         try:
-            work = self._kept.pop(job.real, None)
-            if work is None:
-                self._make_room(source, job.path)
-                work = self._work(source, job)
-            else:
-                self._garbage += work.size
-            return work.result(job.decision)._replace(before=source)
+            work, size = self._begin(source, job)
+            result = work.result(job.decision)._replace(before=source)
+            self._finish(work, size)
+            return result
         except Exception as error:
             failure = self._error(job.path, error)
             return FileResult(source, error=failure, before=source)
 
-    def _work(self, source: bytes, job: Job) -> Union[FileWork, DataWork]:
+    def _begin(self, source: bytes, job: Job) -> tuple[_Work, int]:
+        """The work on a file, kept or new, and the bytes that its trees take."""
+        kept = self._kept.pop(job.real, None)
+        if kept is not None:
+            self._size_kept -= kept[1]
+            self._garbage += kept[1]
+            return kept
+        size = memory_of_file(source, job.path)
+        self._make_room(size)
+        return self._work(source, job), size
+
+    def _finish(self, work: _Work, size: int) -> None:
+        """Frees the trees of a file."""
+        work.free()
+        self._garbage -= size
+
+    def _work(self, source: bytes, job: Job) -> _Work:
         """The work on a file, by its name."""
         from ..engine.data_file import DataWork
         from ..engine.transform import FileWork
@@ -143,13 +169,12 @@ class Desk:
     def _made(self, job: Job) -> Mapping[str, Made]:
         """What names of a file are made of; of nothing, if it cannot be read or parsed."""
         try:
-            work = self._kept.get(job.real)
-            if work is None:
-                source = atomic_write.read(job.real, self._limits.size)
-                self._make_room(source, job.path)
-                work = self._work(source, job)
-                self._keep(job.real, work)
-            return work.made(job.names)
+            kept = job.real in self._kept
+            source = b"" if kept else atomic_write.read(job.real, self._limits.size)
+            work, size = self._begin(source, job)
+            made = work.made(job.names)
+            self._keep(job.real, work, size)
+            return made
         except Exception:
             return {}
 
@@ -158,7 +183,6 @@ class Desk:
 
         With `stems`, only of those that contain one of these words, or load files by name.
         """
-        from ..engine.transform import links_in
         from ..resolve.links import LOADERS
 
         words = tuple(os.fsencode(stem) for stem in stems or ())
@@ -172,44 +196,52 @@ class Desk:
             is_asked = stems is None or any(word in source for word in words)
             if not is_asked and LOADERS.search(source) is None:
                 continue
-            size = self._make_room(source, file)
-            links = links_in(source, file)
-            # The tree has no cycles, so it is gone; collecting often takes longer than the links.
-            self._garbage += len(source) - size
-            found[file] = links if links.is_known else _links_of_unparsed(source)
+            found[file] = self._links_in(source, file)
         return found
 
-    def _make_room(self, source: bytes, path: str) -> int:
+    def _links_in(self, source: bytes, file: str) -> Links:
+        """What one file binds and imports."""
+        from ..engine.transform import UNKNOWN, links_of_sources, sources_in
+
+        before = self._garbage
+        try:
+            self._make_room(memory_of_json(source) if file.endswith(NOTEBOOK) else 0)
+            sources = sources_in(source, file)
+            # Only the code of a notebook: its images count as more than all trees that are kept.
+            self._make_room(sum(memory_of_source(code, PYTHON) for code in sources))
+            links = links_of_sources(sources)
+        except SourceError:
+            links = UNKNOWN
+        # The tree has no cycles, so it is gone; collecting often takes longer than the links.
+        self._garbage = min(before, self._garbage) + len(source)
+        return links if links.is_known else _links_of_unparsed(source)
+
+    def _make_room(self, size: int) -> None:
         """Drops trees of other files that would take too much memory beside those of a file.
 
-        Returns:
-          The estimate of its own, in bytes. It counts as garbage from now on, also if reading the
-          file fails; `_keep` takes it out again.
+        They count as garbage from now on, also if reading the file fails; `_keep` takes them out
+        again.
+
+        Args:
+          size: the estimate of its own, in bytes.
         """
-        size = memory_of_file(source, path)
-        kept = self._drop(MOST_MEMORY - size)
-        if kept + size + self._garbage > MOST_MEMORY:
+        self._drop(MOST_MEMORY - size)
+        if self._size_kept + size + self._garbage > MOST_MEMORY:
             gc.collect()
             self._garbage = 0
         self._garbage += size
-        return size
 
-    def _drop(self, most: int) -> int:
-        """Drops the trees that were kept first until the others take at most `most` bytes.
+    def _drop(self, most: int) -> None:
+        """Drops the trees that were kept first until the others take at most `most` bytes."""
+        while self._kept and self._size_kept > most:
+            _, (work, size) = self._kept.popitem(last=False)
+            self._size_kept -= size
+            work.free()
 
-        Returns:
-          The bytes that they take.
-        """
-        kept = sum(work.size for work in self._kept.values())
-        while self._kept and kept > most:
-            _, work = self._kept.popitem(last=False)
-            kept -= work.size
-            self._garbage += work.size
-        return kept
-
-    def _keep(self, real: str, work: Union[FileWork, DataWork]) -> None:
-        self._kept[real] = work
-        self._garbage -= work.size
+    def _keep(self, real: str, work: _Work, size: int) -> None:
+        self._kept[real] = work, size
+        self._size_kept += size
+        self._garbage -= size
         self._drop(_MOST_KEPT)
 
     def _error(self, path: str, error: Exception) -> FileError:
@@ -221,7 +253,7 @@ class Desk:
         if isinstance(error, LateError):
             return FileError(path, 0, str(error))
         if isinstance(error, MemoryError):
-            self._kept.clear()
+            self._drop(0)
             limit = f"{memory_bound() / 2**30:.0f} GB"
             return FileError(path, 0, f"needs more than {limit} of memory; --exclude it")
         if self._plan.tracebacks:

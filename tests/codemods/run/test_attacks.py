@@ -148,6 +148,10 @@ ATTACKS = {
         "a.py: warning: not checked, but without a legacy name of TensorFlow",
     ),
     "statements without a word": Attack(files(a=SHORT), (0,)),
+    # The trees of all of them are kept at the same time, as far as the limit lets them
+    "large files": Attack(
+        files(**{f"m{number}": LEGACY + b"x = 1\n" * 6_000 for number in range(12)}), is_long=True
+    ),
     "the most statements": Attack(within(b"x = 1\n" * 38_000), is_long=True),
     "elements": Attack(
         within(b"x = [" + b"a," * 1_000_000 + b"]\n"), (2,), TOO_LARGE, is_long=True
