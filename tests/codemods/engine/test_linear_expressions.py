@@ -5,10 +5,10 @@ import time
 import pytest
 from tf_lossscale_codemods.engine import magics, parse, prefilter
 from tf_lossscale_codemods.project import evidence, pins
-from tf_lossscale_codemods.rules.unresolved import strings
+from tf_lossscale_codemods.rules.unresolved import _legacy_paths
 from tf_lossscale_codemods.run import process_file
 
-PATHS = strings._PATH_IN_TEXT
+PATHS = _legacy_paths._PATH_IN_TEXT
 SIZE = 400_000
 SECONDS = 3.0
 """What grows with the square of the size takes a minute or more at this size."""

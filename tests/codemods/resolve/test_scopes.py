@@ -5,7 +5,8 @@ import textwrap
 
 import libcst as cst
 import pytest
-from tf_lossscale_codemods.resolve.scopes import ScopeBuilder, dotted
+from tf_lossscale_codemods.resolve.scopes import ScopeBuilder
+from tf_lossscale_codemods.resolve.tree import dotted
 
 
 def built(*sources: str) -> ScopeBuilder:
