@@ -1,14 +1,20 @@
 """Takes a sample or a share of the cases of each test, and orders the files.
 
 `@pytest.mark.sampled(4)` runs one in four of a test's cases, and all of them in `make test-long`.
+With `each="program"`, it runs at least one case of each `program`: examples stay, and of their
+versions or forms it takes some. The Python version decides which, so that the environments of the
+matrix, which have Python 3.7 to 3.13, take different ones. If the command line names a test or a
+case, all run.
+
 `--share 1/2` runs one half of each test's cases, and `--share 2/2` the others: two environments of
 the matrix divide them (`tox.ini`). A test with one case is always run.
 
-The hash of its name decides about a case, so that a new case changes nothing for the others.
+The hash of its name decides about a case, so that no sample has only one value of an axis.
 """
 
 import collections
 import os
+import sys
 import zlib
 
 SHORT = ("tests/codemods/", "tests/codemods/rules/")
@@ -24,17 +30,33 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: sum(item.nodeid.startswith(path) for path in SHORT))
     if os.environ.get("TFLS_TEST_SIZE") == "long":
         return
-    sample = [item for item in items if is_in_sample(item, config)]
+    sample = sample_of(items, config.args)
     part, count = map(int, config.getoption("share").split("/"))
     chosen = set(share_of(sample, part - 1, count))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
 
 
-def is_in_sample(item, config):
-    """Whether a case is in the sample of its test; one named on the command line always is."""
+def sample_of(items, named):
+    """The cases that are in the sample of their test, at least one of each of its groups."""
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[group_of(item)].append(item)
+    chosen = set()
+    for group in groups.values():
+        marker = group[0].get_closest_marker("sampled")
+        test = group[0].nodeid.partition("[")[0]
+        count = min(marker.args[0], len(group)) if marker and test not in named else 1
+        group.sort(key=lambda item: hash_of(item) & 0xFFFF)
+        chosen.update(group[sys.version_info.minor % count :: count])
+    return [item for item in items if item in chosen or item.nodeid in named]
+
+
+def group_of(item):
+    """What decides from which cases a sample is taken: the test, and its value of `each`."""
     marker = item.get_closest_marker("sampled")
-    return not marker or item.nodeid in config.args or hash_of(item) % marker.args[0] == 0
+    each = marker.kwargs.get("each") if marker else None
+    return item.nodeid.partition("[")[0], str(item.callspec.params[each]) if each else None
 
 
 def share_of(items, part, count):

@@ -28,6 +28,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=repr)
 @pytest.mark.parametrize("seed", range(30))
 def test_parts_give_the_same_tree(monkeypatch, seed, end):

@@ -59,6 +59,7 @@ def test_two_steps_end_where_one_does(program, keras):
         assert ways.second.findings, "left on the shim without a word"
 
 
+@pytest.mark.sampled(4, each="program")
 @pytest.mark.parametrize("program", LINES["guards"], ids=name_of)
 @pytest.mark.parametrize("stage", ["shim", "final2", "final3", "unsafe2"])
 def test_branches_of_a_guard_are_renamed(program, stage):

@@ -41,6 +41,7 @@ def test_the_settings_do_not_name_the_package(legacy):
     assert need(ran) == [f"{NEED}: add it to pyproject.toml"]
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -17,6 +17,7 @@ READERS = {
 }
 
 
+@pytest.mark.sampled(5, each="reader")
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
     ("comment", "options"),

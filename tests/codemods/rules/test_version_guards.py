@@ -119,6 +119,7 @@ NEW = [
 """The newest TensorFlow takes these branches."""
 
 
+@pytest.mark.sampled(3, each="test")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("test", CONDITIONS)
 def test_branch_without_a_current_one_is_renamed_and_reported(test, target):

@@ -26,6 +26,7 @@ def migrate(command_line, *options):
     return ran.status, json.loads(ran.out)
 
 
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("options", TARGETS)
 @pytest.mark.parametrize("name", NAMING)
 def test_a_path_is_reported_at_its_place_and_stays(command_line, name, options):

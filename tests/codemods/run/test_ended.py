@@ -58,6 +58,7 @@ def program(last: str) -> list:
     return [sys.executable, "-c", heed + PROGRAM.replace("sys.exit(main())", last)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("number", "status"),
     [
@@ -74,6 +75,7 @@ def test_nothing_is_left_at_any_moment(tmp_path, number, status):
     assert len(moments) > 50
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_page_of_records_leaves_nothing_either(tmp_path, number):
     """As `compare --html` and `show --html` write it."""
@@ -96,6 +98,7 @@ sys.exit(guarded("prog", lambda: output.write("page.html", "text", [])))
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.sampled(2, each="first")
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_does_not_cut_the_end_short(command_line, first, second):

@@ -101,6 +101,7 @@ PROGRAMS = {
 """Files; a part of what becomes of some; some findings."""
 
 
+@pytest.mark.sampled(2, each="program")
 @pytest.mark.parametrize("keras", ["2", "3"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_program_of_several_files(command_line, program, keras):
@@ -187,6 +188,7 @@ def test_name_that_a_package_re_exports_is_not_reported(command_line):
     assert result.findings == ["amp/wrap.py:1 LS301 safe"]
 
 
+@pytest.mark.sampled(3, each="main")
 @pytest.mark.parametrize(
     ("main", "line"),
     [
@@ -228,6 +230,7 @@ FILES = {
 """The files beside the one that makes the optimizer; one of them calls `loss_scale()`."""
 
 
+@pytest.mark.sampled(3, each="case")
 @pytest.mark.parametrize("options", [("--to", "shim"), ("--keras", "2"), ("--keras", "3")])
 @pytest.mark.parametrize("case", FILES)
 def test_an_optimizer_of_another_file(case, options, command_line):

@@ -48,6 +48,7 @@ CONFIGURATIONS = {
 }
 
 
+@pytest.mark.sampled(3, each="folder")
 @pytest.mark.parametrize("options", TARGETS)
 @pytest.mark.parametrize("folder", ["", "src/"])
 def test_what_it_names_is_one_program(command_line, folder, options):

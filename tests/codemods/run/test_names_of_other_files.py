@@ -25,6 +25,7 @@ optimizer = contrib.mixed_precision().LossScaleOptimizer(opt, manager)
 SHARD = "from contrib import tpu\n\nopt = tpu().CrossShardOptimizer(opt)\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 def test_a_module_that_a_function_returns_is_followed_if_it_is_renamed_whole(command_line, options):
     """As in tensorflow/tensor2tensor; `contrib.tpu` has other names, too, and keeps its own."""
@@ -80,6 +81,7 @@ def test_a_flag_elsewhere_that_compares_text_is_noted(command_line, made, is_tex
 STAR = "from compat import *\n\nopt = {}(opt, 'dynamic')\n"
 
 
+@pytest.mark.sampled(3, each="use")
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 @pytest.mark.parametrize(
     "use", ["LossScaleOptimizer", "mp.LossScaleOptimizer", "keras.mixed_precision.experimental.X"]
@@ -103,6 +105,7 @@ from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer, se
 TARGETS = [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]]
 
 
+@pytest.mark.sampled(3, each="imports")
 @pytest.mark.parametrize("options", TARGETS)
 @pytest.mark.parametrize(
     ("compat", "imports", "use"),
@@ -124,6 +127,7 @@ def test_a_branch_with_a_name_of_another_file_is_reported(
     assert "main.py:5 LS908 manual" in result.findings
 
 
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("options", TARGETS)
 @pytest.mark.parametrize("name", ["LossScaleOptimizer", "Policy"])
 def test_a_class_that_the_project_defines_needs_no_finding_in_a_branch(command_line, options, name):
@@ -135,6 +139,7 @@ def test_a_class_that_the_project_defines_needs_no_finding_in_a_branch(command_l
     assert "LS908" not in str(migrate(command_line, files, *options).findings)
 
 
+@pytest.mark.sampled(3, each="imports")
 @pytest.mark.parametrize("options", TARGETS)
 @pytest.mark.parametrize(
     ("compat", "imports", "use"),
@@ -160,6 +165,7 @@ def test_a_name_that_keeps_its_legacy_meaning_is_reported_where_it_is_read(
     assert not expected.isdisjoint(result.findings)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_a_silenced_import_decides_in_the_first_run_as_in_the_second(command_line, options):
     """Its uses move to the shim, and then nothing in the file reads it; found by package 692."""
@@ -202,6 +208,7 @@ def test_the_imports_of_python_2_may_go_on_in_the_next_lines(command_line, state
     assert ".keras import mixed_precision\n" in after
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_the_entry_points_of_a_setup_belong_to_one_program(command_line, options):
     """What loads them is not in the run; one can make an optimizer, and another one test it."""

@@ -25,6 +25,7 @@ OTHER_GROUPS = {
 """Legacy symbols of other groups; a file with more than three groups was once decided alone."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_files_with_many_groups_go_one_way(command_line, options):
     """Everything but the class test fits the final API in one file; both follow a third one."""
@@ -42,6 +43,7 @@ def test_files_with_many_groups_go_one_way(command_line, options):
         assert f"opt = {SHIM}(inner" in after["main.py"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", TARGETS[1:])
 def test_the_class_test_and_the_constructor_agree_whatever_the_files_are_called(
     command_line, options
@@ -101,6 +103,7 @@ def is_scaled(opt):
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_a_registry_of_files_is_part_of_the_program(command_line, options):
     cases = {
@@ -150,6 +153,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_what_a_loader_reads_of_tensorflow_is_not_read_of_the_loaded_file(command_line, options):
     """Or the new paths of the loader would decide about the loaded file in a second run."""
@@ -179,6 +183,7 @@ def own_import_beside_a_star(name, imported, lines):
     }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_an_import_that_the_edit_removes_decides_nothing(command_line, options):
     """Neither the first run nor the second; another file binds the same name."""
@@ -221,6 +226,7 @@ FLAGS = {
 }
 
 
+@pytest.mark.sampled(2, each="test")
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "3"]])
 @pytest.mark.parametrize("test", FLAGS)
 def test_a_ladder_of_modules_in_an_attribute_runs_on_keras_3(command_line, test, options):

@@ -32,6 +32,7 @@ KERAS_2 = "import make\n\n\ndef step(opt, loss):\n    return opt.get_scaled_loss
 TARGETS = [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", TARGETS)
 def test_the_final_class_stays_in_every_file(command_line, options):
     files = {"make.py": MAKE, "logged.py": SUBCLASS, "train.py": KERAS_3}

@@ -82,6 +82,7 @@ def wait_until(condition):
         time.sleep(0.02)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends the child")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGKILL"])
 def test_a_conversion_that_is_ended_leaves_no_process(name, tmp_path, checkpoint):

@@ -16,6 +16,7 @@ SUBJECTS = [subject for subject in recorded.ours() if subject.api == "final"]
 by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("replicas", ["1", "2"])
 def test_every_optimizer_in_every_mode(replicas: str):
     program = "core/programs/accumulating.py"

@@ -62,6 +62,7 @@ def in_session(build):
 MODES = [eager, function, in_session] + ([compiled] if support.TF_VERSION >= (2, 5) else [])
 
 
+@pytest.mark.sampled(4, each="dtype")
 @pytest.mark.parametrize("has_gpu", [False, True], ids=["", "gpu"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=[dtype.name for dtype in DTYPES])

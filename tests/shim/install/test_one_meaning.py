@@ -116,6 +116,7 @@ def test_originals_end_as_recorded(programs: str, tmp_path: Any):
     assert run("original", programs, tmp_path) == expected("original", programs)
 
 
+@pytest.mark.sampled(2, each="way")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("programs", ["experimental", "final"])
 def test_every_way_to_our_classes_ends_like_the_originals(programs: str, way: str, tmp_path: Any):

@@ -56,6 +56,7 @@ def state(optimizer: Any, variables: List[Any]) -> Dict[str, Any]:
 # What TensorFlow 1.15 to 2.21 wrote.
 
 
+@pytest.mark.sampled(2, each="name")
 @BUILT
 @pytest.mark.parametrize("name", sorted(RECORDED_OPTIMIZERS))
 @pytest.mark.parametrize("layout", ["A", "B", "C"])
@@ -170,6 +171,7 @@ def written_with(program: Program, learning_rate: Any, folder: Any) -> Any:
     return optimizer, trained, path
 
 
+@pytest.mark.sampled(6)
 @WITH_TF_KERAS
 @BUILT
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
@@ -234,6 +236,7 @@ OTHER_CLASSES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @WITH_TF_KERAS
 @BUILT
 @pytest.mark.parametrize(("kind", "name", "others"), OTHER_CLASSES)
@@ -520,6 +523,7 @@ def train(model: Any, optimizer: Any, steps: int) -> List[float]:
     return losses
 
 
+@pytest.mark.sampled(2, each="kind")
 @WITH_TF_KERAS
 @BUILT
 @pytest.mark.parametrize("kind", ["legacy", "new"])
@@ -573,6 +577,7 @@ def subclassed(keras: Any) -> Any:
     return Subclassed()
 
 
+@pytest.mark.sampled(4)
 @WITH_TF_KERAS
 @BUILT
 @pytest.mark.parametrize("made", [model_of, subclassed])

@@ -122,6 +122,7 @@ def variable_in_a_graph() -> Any:
     return tf.identity(variable)
 
 
+@pytest.mark.sampled(4)
 @cases(IN_EAGER_MODE, OURS)
 def test_in_eager_mode(subject, name: str):
     use = IN_EAGER_MODE[name]

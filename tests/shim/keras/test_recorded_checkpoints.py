@@ -154,6 +154,7 @@ def go_on(training: Training, expected: Recorded, keys: Tuple[str, ...], count: 
         training.check(expected["trace_after_save"][number], keys, f"step {number}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("file", FILES)
 @of(READERS)
 def test_its_own_layout_restores_and_goes_on(subject, file: str):

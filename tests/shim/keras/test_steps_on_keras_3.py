@@ -119,6 +119,7 @@ def weight_of(model: Any) -> float:
     return float(model.weight.numpy())
 
 
+@pytest.mark.sampled(4)
 @BY_CLASS
 @pytest.mark.parametrize("how", sorted(COMPILED))
 @pytest.mark.parametrize("name", sorted(MODELS))

@@ -138,6 +138,7 @@ def kept_by_original(subject: recorded.Subject, form: str) -> List[str]:
     return []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("subject", "form"), cases([s for s in OURS + ORIGINALS if has_original(s)])
 )
@@ -172,6 +173,7 @@ def test_the_original_loses_state_in_an_h5_file(subject, written: Any):
     assert {key: before[key] for key in lost} == {key: NEW[key] for key in lost}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("subject", "form"), cases(OURS))
 def test_ours_loads_it(subject, form: str, written: Any):
     path = os.path.join(folder_of(subject, written["folder"]), form)

@@ -45,6 +45,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.sampled(2, each="family")
 @pytest.mark.parametrize(("mode", "by_hand"), WAYS)
 @pytest.mark.parametrize("family", watched.TF1_FAMILIES)
 def test_optimizers_of_tensorflow_1(family, mode, by_hand):
@@ -80,6 +81,7 @@ def test_optimizers_of_tensorflow_1(family, mode, by_hand):
         expect(monitor)
 
 
+@pytest.mark.sampled(3, each="scaled")
 @pytest.mark.parametrize("kind", watched.KERAS_KINDS.values(), ids=lambda kind: kind.name)
 @pytest.mark.parametrize("scaled", ["methods", "by hand", "not"])
 def test_keras_optimizers(kind, scaled):

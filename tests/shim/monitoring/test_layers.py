@@ -101,6 +101,7 @@ def inputs_of(make):
     return [values, values] if make is functional else values
 
 
+@pytest.mark.sampled(2, each="make")
 @pytest.mark.parametrize("make", MODELS)
 def test_the_innermost_layer_that_is_first_not_finite(keras, make):
     model, expected = make(keras)
@@ -112,6 +113,7 @@ def test_the_innermost_layer_that_is_first_not_finite(keras, make):
     assert str(found).startswith(f"The output of layer {expected} (")
 
 
+@pytest.mark.sampled(2, each="make")
 @pytest.mark.parametrize("make", [sequential, functional, nested, subclassed, bare_layer])
 def test_in_a_function_the_name_is_a_tensor(keras, make):
     model, expected = make(keras)
@@ -221,6 +223,7 @@ def test_variables_and_arguments(keras, where):
         np.testing.assert_array_equal(value, now)
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", ["LSTM", "GRU", "SimpleRNN", "Bidirectional"])
 def test_recurrent_layers(keras, name):
     layer = keras.layers

@@ -110,6 +110,7 @@ def test_a_script_that_fails_is_not_run_again(tmp_path):
         assert "is not a whole number" in done.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_the_script_too(name, tmp_path):
     then = "print(__import__('os').getpid(), flush=True); time.sleep(60)"

@@ -32,6 +32,7 @@ def in_eager_mode():
         yield
 
 
+@pytest.mark.sampled(2, each="subject")
 @pytest.mark.parametrize("mode", ["eager", "function"])
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_recording_changes_nothing_and_says_what_happened(subject, mode):
@@ -105,6 +106,7 @@ def check(kept, record):
     assert record.initial_weights is not None
 
 
+@pytest.mark.sampled(2, each="subject")
 @pytest.mark.parametrize("run_eagerly", [False, True])
 @pytest.mark.parametrize("subject", OF_TF_KERAS, ids=str)
 def test_fit(subject, run_eagerly, tmp_path):
@@ -114,6 +116,7 @@ def test_fit(subject, run_eagerly, tmp_path):
     check(kept, recording.record)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not KERAS_3, reason="only Keras 3 compiles steps itself")
 @pytest.mark.parametrize("subject", OF_TF_KERAS, ids=str)
 def test_fit_with_steps_that_xla_compiles(subject, tmp_path):

@@ -18,6 +18,7 @@ def cases(mode):
     return [f"{name}:function" for name in V1] + keras
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["graph", "eager"])
 def test_each_step_of_all_replicas_is_one_row_and_the_run_is_the_same(mode):
     runs = run_program(replicated.PROGRAM, "2", "record", *cases(mode), timeout=600, keras=True)

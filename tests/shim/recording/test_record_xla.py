@@ -22,6 +22,7 @@ SUBJECTS = [subject for subject in recorded.ours() if subject.api == "final"]
 SUBJECTS += recorded.originals()[0 if LONG else -1 :]  # or the newest
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["v1-ours", "v1-original", *map(str, SUBJECTS)])
 def test_compiled_steps_are_recorded(name):
     run = replicated.of_one(name + ":xla", "record")

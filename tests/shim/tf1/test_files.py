@@ -80,6 +80,7 @@ def needs_v2_names(facts):
     return not any(key.startswith("cond") for key, _ in facts["saver_keys"])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", having("saver_prefix"), ids=recorded_files.label)
 def test_saver_files_by_name(path):
     """With the control flow of the program that wrote the file, the names are the same."""
@@ -96,6 +97,7 @@ def test_saver_files_by_name(path):
         in_session(session, path, restore)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "path",
     [name for name in having("checkpoint_prefix") if name.endswith("_graph")],
@@ -112,6 +114,7 @@ def test_checkpoints_by_object_in_a_session(path):
         in_session(session, path, restore)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "path",
     [name for name in having("checkpoint_prefix") if name.endswith("_eager")],

@@ -76,6 +76,7 @@ def optimizers(inner):
 NAMES = list(optimizers(None))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keras", KERAS_2)
 @pytest.mark.parametrize("name", NAMES)
 def test_keras_trains_in_graph_mode(name, keras):
