@@ -17,7 +17,7 @@ from .migration import STAGES, complaints, migrated, migrated_anew
 
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 LINES = {name: read(name) for name in BUNDLES}
-EVERY = {"bundle": 8, "guards": 5, "files": 5, "packages": 5}
+EVERY = {"bundle": 16, "guards": 10, "files": 10, "packages": 10}
 """Of each bundle, `make test` migrates one program in so many."""
 PROGRAMS = LINES["bundle"][:: 1 if LONG else EVERY["bundle"]]
 # The shim's cross-shard optimizer stays: TensorFlow's needs a TPU.

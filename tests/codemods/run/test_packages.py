@@ -15,7 +15,7 @@ from execution.leftovers import LEGACY, bindings_of, path_of
 from programs.packages import package
 
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
-SEEDS = range(1000 if LONG else 40)
+SEEDS = range(1000 if LONG else 16)
 PART = 250
 """Packages in one run."""
 PARTS = [SEEDS[start : start + PART] for start in range(0, len(SEEDS), PART)]
