@@ -7,7 +7,11 @@ matrix, which have Python 3.7 to 3.13, take different ones. If the command line 
 case, all run.
 
 `--share 1/2` runs one half of each test's cases, and `--share 2/2` the others: two environments of
-the matrix divide them (`tox.ini`). A test with one case is always run.
+the matrix divide them (`tox.ini`). Each runs at least one case of every test. There are exceptions:
+
+- `everywhere` marks the examples of faults, of which each environment runs all cases
+- `by_file` marks files that need no TensorFlow, or test processes: their tests are divided, too
+- `--of tests/shim/keras` divides this folder, and the marked files; all cases of the others run
 
 The hash of its name decides about a case, so that no sample has only one value of an axis.
 """
@@ -23,6 +27,7 @@ SHORT = ("tests/codemods/", "tests/codemods/rules/")
 
 def pytest_addoption(parser):
     parser.addoption("--share", default="1/1", help="2/3 is the second third of each test's cases")
+    parser.addoption("--of", action="append", default=[], help="a folder that `--share` divides")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -32,7 +37,9 @@ def pytest_collection_modifyitems(config, items):
         return
     sample = sample_of(items, config.args)
     part, count = map(int, config.getoption("share").split("/"))
-    chosen = set(share_of(sample, part - 1, count))
+    folders = tuple(config.getoption("of")) or ("",)
+    divided = [item for item in sample if is_divided(item, folders)]
+    chosen = {*set(sample).difference(divided), *share_of(divided, part - 1, count)}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
 
@@ -59,11 +66,19 @@ def group_of(item):
     return item.nodeid.partition("[")[0], str(item.callspec.params[each]) if each else None
 
 
+def is_divided(item, folders):
+    """Whether environments share the cases of this test, of which each runs a part."""
+    if item.get_closest_marker("everywhere"):
+        return False
+    return item.nodeid.startswith(folders) or bool(item.get_closest_marker("by_file"))
+
+
 def share_of(items, part, count):
     """Yields the cases of one environment: `part` of `count`, but at least one of each test."""
     cases = collections.defaultdict(list)
     for item in items:
-        cases[item.nodeid.partition("[")[0]].append(item)
+        end = "::" if item.get_closest_marker("by_file") else "["
+        cases[item.nodeid.partition(end)[0]].append(item)
     for alike in cases.values():
         # Other digits than those that decide about the sample.
         share = [item for item in alike if (hash_of(item) >> 16) % count == part]

@@ -22,6 +22,8 @@ print(json.dumps([sys.path, sorted(sys.modules), dict(os.environ), [str(type(f))
 """
 CHILD_OF = """\
 import subprocess, sys
+
+pytestmark = pytest.mark.by_file
 sys.exit(subprocess.call(sys.argv[1:]))
 """
 

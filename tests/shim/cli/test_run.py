@@ -13,6 +13,8 @@ from processes import REPOSITORY, SHIM, run_python
 
 from tf_lossscale._cli.main import main
 
+pytestmark = pytest.mark.by_file
+
 
 def python(*arguments: str, stdin: str = "", **options: Any) -> Any:
     return run_python(*arguments, input=stdin, **options)

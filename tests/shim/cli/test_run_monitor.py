@@ -17,6 +17,8 @@ import sys
 import tensorflow.compat.v1 as tf
 from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
 
+pytestmark = pytest.mark.by_file
+
 with tf.Graph().as_default():
     first = tf.get_variable("first", initializer=[1.0, 2.0], use_resource=True)
     second = tf.get_variable("second", initializer=[1.0, 2.0], use_resource=True)

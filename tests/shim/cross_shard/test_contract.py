@@ -11,6 +11,8 @@ from processes import run_program
 
 import tf_lossscale as tfls
 
+pytestmark = pytest.mark.everywhere
+
 tf1 = tf.compat.v1
 tpu_shard_context = importlib.import_module("tensorflow.python.tpu.tpu_function").tpu_shard_context
 

@@ -16,6 +16,8 @@ import pytest
 import recorded
 import tensorflow as tf
 
+pytestmark = pytest.mark.everywhere
+
 Defect = Callable[[Any], bool]
 
 INF, NAN = float("inf"), float("nan")

@@ -14,6 +14,8 @@ from collected_runs import ALL, MISTAKES, TWO, VERSIONS, collection
 from tf_lossscale._compare import rendering
 from tf_lossscale._compare.judgements import Cause, Kind, Verdict
 
+pytestmark = pytest.mark.by_file
+
 TRAINS_DIFFERENTLY = {
     # Keras 3's Adam squares the rows of an embedding's gradient before it adds those of equal
     # index, and Keras 2's afterwards, so that the numbers differ in float32, too.

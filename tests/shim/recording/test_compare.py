@@ -24,6 +24,8 @@ from tf_lossscale._records.disturbed import disturbance, path_of, paths_of
 from tf_lossscale._records.format import COLUMNS, RunHeader, ScaleParameters
 from tf_lossscale._records.writing import RecordFile
 
+pytestmark = pytest.mark.by_file
+
 RIGHT = Run()
 CALM = Run(steps=300, initial_scale=8.0, growth_steps=10_000, rounding=1e-5)
 """A run without a skipped step."""

@@ -22,6 +22,8 @@ import tensorflow.compat.v1 as tf
 
 import tf_lossscale as tfls
 
+pytestmark = pytest.mark.by_file
+
 namespace = tfls.compat.v1.mixed_precision
 with tf.Graph().as_default():
     weight = tf.get_variable("weight", initializer=np.ones(64, "float32"))

@@ -5,10 +5,13 @@ They are in `tests/data/recorders/fresh_programs.py`; `README.md` has the result
 
 import collections
 
+import pytest
 from collected_runs import TWO, Family
 
 from tf_lossscale._compare import rendering
 from tf_lossscale._compare.judgements import Cause, Kind, Verdict
+
+pytestmark = pytest.mark.by_file
 
 SIX = Family("fresh", ("2.3", "2.8", "2.15", "2.21-tf_keras", "2.18", "2.21"))
 PROGRAMS = {

@@ -15,6 +15,8 @@ from tf_lossscale._compare import command
 from tf_lossscale._compare.command import main
 from tf_lossscale._records import output
 
+pytestmark = pytest.mark.by_file
+
 GIGABYTE = 10**9
 MEGABYTE = 10**6
 

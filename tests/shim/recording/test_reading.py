@@ -13,6 +13,8 @@ from tf_lossscale._records.format import COLUMNS, Disturbance, OptimizerRecord, 
 from tf_lossscale._records.reading import RecordError, read_record
 from tf_lossscale._records.writing import RecordFile
 
+pytestmark = pytest.mark.by_file
+
 RIGHT = Run(steps=40, growth_steps=10)
 SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')
 

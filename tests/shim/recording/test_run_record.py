@@ -21,6 +21,8 @@ import sys
 import tensorflow.compat.v1 as tf
 from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
 
+pytestmark = pytest.mark.by_file
+
 with tf.Graph().as_default():
     weight = tf.get_variable("weight", initializer=1.0, use_resource=True)
     factor = tf.placeholder(tf.float32, [])

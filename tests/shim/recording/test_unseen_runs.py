@@ -11,6 +11,8 @@ from collected_runs import ALL, TWO, Family
 from tf_lossscale._compare import rendering
 from tf_lossscale._compare.judgements import Cause, Kind, Verdict
 
+pytestmark = pytest.mark.by_file
+
 VERSIONS = ("1.15", "2.3", "2.8", "2.11", "2.15", "2.18", "2.21")
 PROGRAMS = {
     *("attention_clipped", "accumulated", "two_optimizers", "dropout_long"),

@@ -11,6 +11,8 @@ import support
 import tensorflow as tf
 from support import sgd
 
+pytestmark = pytest.mark.everywhere
+
 tf1 = tf.compat.v1
 INF, NAN = float("inf"), float("nan")
 

@@ -8,6 +8,8 @@ import pytest
 import support
 import tensorflow as tf
 
+pytestmark = pytest.mark.everywhere
+
 tf1 = tf.compat.v1
 
 
