@@ -227,6 +227,18 @@ def model_with(policy: Any, side: Side, set_by: str) -> Any:
 
 
 @sides
+def test_the_name_of_an_experimental_policy(side: Side):
+    """From 2.4 on, Keras makes a final policy of a name, so `compile` wraps in the final class."""
+    side.policies.set_policy("mixed_float16")
+    optimizer = compiled(network())
+    is_final = side.name == "original" and recorded.TF >= (2, 4)
+    assert isinstance(optimizer, side.optimizers.LossScaleOptimizer) is not is_final
+    assert is_ours(optimizer) is (side is OURS)
+    if side is OURS:
+        assert isinstance(optimizer, FINAL.LossScaleOptimizer)
+
+
+@sides
 def test_the_numbers_of_a_policy_are_those_of_its_optimizer(side: Side):
     """An infinity halves the loss scale; finite steps double it."""
     side.policies.set_policy(

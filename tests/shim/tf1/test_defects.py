@@ -298,3 +298,81 @@ def test_identifiers_that_cannot_be_interpreted(v1, bad):
 def test_what_is_no_v1_optimizer_is_a_value_error(v1):
     with pytest.raises(ValueError, match='"opt" must be an instance of Optimizer, but got'):
         v1.MixedPrecisionLossScaleOptimizer(object(), 2)
+
+
+@defect(V1, AttributeError)
+def test_weights_can_be_added_before_the_constructor_of_the_base(ns):
+    class Early(ns.LossScale):
+        def __init__(self):
+            self._scale = self._add_weight("scale", 2.0, tf.float32)
+            super().__init__()
+
+        def __call__(self):
+            return tf.convert_to_tensor(self._scale)
+
+        def update(self, grads):
+            return tf.no_op(), True
+
+        def get_config(self):
+            return {}
+
+    with support.graph() as session:
+        scale = Early()
+        session.run(tf1.global_variables_initializer())
+        assert session.run(scale()) == 2.0
+
+
+@defect(V1, AssertionError)
+def test_the_loss_scale_is_read_once_per_step(ns):
+    readings = []
+
+    class Counted(ns.DynamicLossScale):
+        def __call__(self):
+            readings.append("read")
+            return super().__call__()
+
+    with support.graph():
+        variable = tf1.get_variable("v", initializer=1.0, use_resource=True)
+        opt = ns.MixedPrecisionLossScaleOptimizer(sgd(), Counted(8.0, 2))
+        opt.minimize(variable * 1.0, var_list=[variable])
+        assert readings == ["read"]
+
+
+@defect(V1, AssertionError)
+def test_no_gradients_count_as_no_step(ns):
+    with support.eager():
+        variable = tf.compat.v2.Variable(1.0)
+        scale = ns.DynamicLossScale(8.0, 5)
+        opt = ns.MixedPrecisionLossScaleOptimizer(sgd(), scale)
+        opt.compute_gradients(lambda: variable * 1.0, [variable])
+        with pytest.raises(ValueError, match="No gradients"):
+            opt.apply_gradients([(None, variable)])
+        assert int(scale._num_good_steps.numpy()) == 0
+
+
+@defect(V1, (tf.errors.InvalidArgumentError, tf.errors.NotFoundError))
+def test_gradients_that_are_not_floats_are_type_errors(ns):
+    with support.eager(), pytest.raises(TypeError, match="float"):
+        ns.DynamicLossScale(8.0, 5).update([tf.constant([1])])
+
+
+@defect(CONTRIB, TypeError)
+def test_reference_variables_under_control_flow_v2(mp):
+    with support.graph(control_flow_v2=True) as session:
+        variable = tf1.get_variable("v", initializer=1.0, use_resource=False)
+        opt, _ = contrib_pair(mp)
+        step = opt.minimize(variable * 1.0, var_list=[variable])
+        assert support.trained(session, step, variable) == 0.5
+
+
+def test_no_gradients_leave_the_state_of_contrib_alone(contrib):
+    with support.graph():
+        variable = tf1.get_variable("v", initializer=1.0)
+        opt, _ = contrib_pair(contrib)
+        opt.compute_gradients(variable * 1.0, [variable])
+        before = tf1.get_default_graph().as_graph_def()
+        with pytest.raises(ValueError):
+            opt.apply_gradients([])
+        after = tf1.get_default_graph().as_graph_def()
+        added = [node.op for node in after.node[len(before.node) :]]
+        assert [op for op in added if op.startswith("Assign")] == []
