@@ -18,6 +18,7 @@ ELSEWHERE = "*Docstrings are shown on the site that `make docs` builds.*\n"
 
 _ANCHOR = re.compile(r"<!-- (\{ #\S+ \}) -->")
 _NAME = re.compile(r"^- `\w+` <!-- (::: \S+) -->$", re.MULTILINE)
+_MEMBER = re.compile(r"^- `\w+` <!-- ### (::: \S+) -->$", re.MULTILINE)
 _OF_SITE = re.compile(r"^<!-- (::: .*?)\n-->$", re.DOTALL | re.MULTILINE)
 """Comments of the API pages, which GitHub does not show: anchors, and where docstrings stand."""
 
@@ -36,6 +37,7 @@ _HEADING = re.compile(r"<(h[1-4])\b.*?</\1>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
 _BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
 _LONG = re.compile(r"[A-Za-z]{24,}")
+_SNAKE = re.compile(r"\w{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PART = re.compile(r"(?<=[._])(?=[^\W\d])")
 
@@ -46,6 +48,7 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
         page.meta["hide"] = ["toc"]
     markdown = _ANCHOR.sub(r"\1", markdown.replace(ELSEWHERE, ""))
     markdown = _SESSION.sub("```console\n", markdown)
+    markdown = _MEMBER.sub(r"\n\1\n    options:\n      heading_level: 3\n", markdown)
     return _OF_SITE.sub(r"\1\n", _NAME.sub(r"\n\1\n", markdown))
 
 
@@ -64,6 +67,7 @@ def _with_parts(text: "re.Match[str]") -> str:
 
 
 def _with_breaks(text: "re.Match[str]") -> str:
-    """Lets long names in tables break after a dot or a bracket, or before a capital."""
+    """Lets long names in tables break after dots, brackets and underscores, or before capitals."""
     long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), text[0])
+    long = _SNAKE.sub(lambda name: _PART.sub("<wbr>", name[0]), long)
     return _BREAK.sub(r"\1<wbr>", long)

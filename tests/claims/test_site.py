@@ -55,3 +55,19 @@ def test_short_pages_have_no_table_of_contents():
     longer = SimpleNamespace(file=SimpleNamespace(src_uri="keras.md"), meta={})
     SITE["on_page_markdown"]("", page=longer)
     assert longer.meta == {}
+
+
+def test_names_in_tables_break_after_underscores():
+    """A list of rules was cut off at 390 pixels."""
+    shown = SITE["on_page_content"]("<td>disable_mixed_precision_graph_rewrite of short_names</td>")
+    name = "disable_|mixed_|precision_|graph_|rewrite"
+    assert shown == f"<td>{name.replace('|', '<wbr>')} of short_names</td>"
+
+
+def test_members_of_a_class_are_shown_below_a_heading():
+    shown = SITE["on_page_markdown"]("- `build` <!-- ### ::: package.Class.build -->\n")
+    assert shown.strip().splitlines() == [
+        "::: package.Class.build",
+        "    options:",
+        "      heading_level: 3",
+    ]
