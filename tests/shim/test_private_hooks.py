@@ -286,6 +286,7 @@ def calls(subject: Subject, cls: Any, names: Set[str], mode: str) -> Log:
     return log
 
 
+@pytest.mark.sampled(2, each="mode")
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 @every
 def test_overrides_are_called_as_by_the_original(subject: Subject, mode: str):

@@ -64,11 +64,13 @@ def test_two_lines_and_no_file(tmp_path):
     assert os.listdir(str(tmp_path)) == ["script.py"]
 
 
+@pytest.mark.slow
 def test_the_module_has_the_option_too(tmp_path):
     done = run_python("-m", "tf_lossscale", "--monitor", script(tmp_path))
     assert lines(done)[0] == SUMMARY
 
 
+@pytest.mark.slow
 def test_with_a_record_it_is_the_record_that_is_summed_up(tmp_path):
     record = str(tmp_path / "record.jsonl")
     done = run("--monitor", "--record", record, script(tmp_path))
@@ -82,6 +84,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDINGS)
 def test_however_the_script_ends(tmp_path, name):
     then, status = ENDINGS[name]
@@ -90,6 +93,7 @@ def test_however_the_script_ends(tmp_path, name):
     assert lines(done)[0] == SUMMARY
 
 
+@pytest.mark.slow
 def test_each_process_that_makes_steps_prints_its_own(tmp_path):
     then = "if len(sys.argv) == 1: subprocess.call([sys.executable, __file__, 'child'])"
     done = run("--monitor", script(tmp_path, then))

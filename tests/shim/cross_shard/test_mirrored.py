@@ -17,7 +17,12 @@ REPLICA = np.array([1.0, 2.0, 3.0, 4.0])
 RESULTS = {}
 
 
-@pytest.fixture(params=[pytest.param("graph", marks=pytest.mark.slow), "function", "eager"])
+@pytest.fixture(
+    params=[
+        "function",
+        *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("graph", "eager")),
+    ]
+)
 def mode(request):
     if request.param not in RESULTS:
         RESULTS[request.param] = run_program(PROGRAM, request.param)

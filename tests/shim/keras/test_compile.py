@@ -61,6 +61,7 @@ def fit(model: Any, **arguments: Any) -> Any:
     return model.fit(X, Y, batch_size=len(X), shuffle=False, verbose=0, **arguments)
 
 
+@pytest.mark.sampled(2)
 @final
 @pytest.mark.parametrize("way", ["fit", "eager fit"])
 def test_a_loss_is_scaled_and_unscaled_once(subject, way: str):

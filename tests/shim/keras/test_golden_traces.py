@@ -141,6 +141,7 @@ def sample(everything: List[Case], size: str, subject: recorded.Subject, mode: s
     return [everything[(start + step * i) % len(everything)] for i in range(QUICK_CASES)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("subject", "mode"), subjects_and_modes())
 def test_traces_replay_exactly(subject, mode: str, size: str):
     for case in sample(cases(subject, mode), size, subject, mode):

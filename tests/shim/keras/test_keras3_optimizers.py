@@ -119,6 +119,7 @@ def test_configs_have_the_order_of_kerass_class():
     assert list(ours) == [key for key in theirs if key in ours]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("built", [False, True])
 def test_the_paths_are_those_of_kerass_class(built, in_function):
@@ -175,6 +176,7 @@ def weight_and_scale(cls, method, gradient, in_function):
     return weight.numpy().item(), optimizer.dynamic_scale.numpy().item()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])

@@ -122,14 +122,14 @@ def variable_in_a_graph() -> Any:
     return tf.identity(variable)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @cases(IN_EAGER_MODE, OURS)
 def test_in_eager_mode(subject, name: str):
     use = IN_EAGER_MODE[name]
     compare(name, outcome(use, kept(subject)), outcome(use, constant()))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @cases(IN_FUNCTIONS, OURS)
 def test_read_in_a_function(subject, name: str):
     use, optimizer, variable = IN_FUNCTIONS[name], make(subject), tf.compat.v2.Variable(8.0)
@@ -138,7 +138,7 @@ def test_read_in_a_function(subject, name: str):
     compare_in_graphs(name, found, expected)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @cases(IN_FUNCTIONS, OURS)
 def test_read_before_a_function(subject, name: str):
     use, loss_scale, tensor = IN_FUNCTIONS[name], kept(subject), constant()
@@ -147,7 +147,7 @@ def test_read_before_a_function(subject, name: str):
     compare(name, found, expected)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(not IN_GRAPHS, reason="Keras 3 has no graph mode")
 @cases(ANYWHERE, IN_GRAPHS)
 def test_in_a_graph(subject, name: str):

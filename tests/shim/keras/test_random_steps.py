@@ -22,7 +22,7 @@ if recorded.TF < (2, 16):
 keras = importlib.import_module("keras")
 tf_keras = pytest.importorskip("tf_keras", reason="the oracle is tf-keras")
 
-COUNT = {"small": 8, "long": 500}
+COUNT = {"small": 4, "long": 500}
 # Steps in parts and of both styles cannot always be explained; then they must be refused.
 MOST_REFUSED = 0.02
 EXPLAINED = re.compile("cannot tell whether its gradients are scaled|One step called both")

@@ -109,6 +109,7 @@ KERAS_2 = [subject for subject in SUBJECTS if subject.kind.name != "keras3"]
 KERAS_3 = [subject for subject in SUBJECTS if subject.kind.name == "keras3"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="1.15 has float16 policies in v2 mode only")
 @pytest.mark.parametrize("form", VARIABLES_ALONE)
 @pytest.mark.parametrize("subject", KERAS_2, ids=str)
@@ -178,6 +179,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="no original this old could save a model")
 @pytest.mark.parametrize(("subject", "form"), FORMS, ids=str)
 def test_saved_models_load_and_go_on(subject, form: str, size: str, tmp_path: Any):
@@ -216,6 +218,7 @@ def test_a_keras_3_file_of_the_installed_class_goes_on_with_ours(size: str):
         go_on(subject, model, expected, STATE, path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("subject", KERAS_3, ids=str)
 def test_keras_3_weights_and_checkpoints_load(subject, size: str):
     for path, expected in recordings("keras3", "weights_h5", size):

@@ -307,6 +307,7 @@ def test_two_models_are_given_by_their_names(tmp_path: Any):
     assert_the_same_run(second, b)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("written", "read"), PAIRS)
 def test_a_checkpoint_gives_models_optimizers_and_counters(written: str, read: str, tmp_path: Any):
     original = begun(written, "sequential")
@@ -385,6 +386,7 @@ FORMS = [(*pair, "checkpoint") for pair in PAIRS]
 FORMS += [(*pair, "h5") for pair in PAIRS if pair[0] != "keras3"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("made", [late_lists, nested_dictionaries])
 @pytest.mark.parametrize(("written", "read", "form"), FORMS)
 def test_an_order_that_differs_is_no_order(

@@ -213,6 +213,7 @@ def test_a_subclass_gets_an_object_from_its_config(subject):
     assert seen == ["DynamicLossScale", "DynamicLossScale"]
 
 
+@pytest.mark.slow
 def test_under_a_strategy_in_the_graph_rewrite_and_by_compile(in_a_process: Any):
     has_original = any(subject.who == "original" for subject in EXPERIMENTAL)
     who = ["ours", "original"] if has_original else ["ours"]

@@ -242,6 +242,7 @@ def test_threads_with_steps_of_different_styles():
     assert [float(variable.numpy()) for variable in variables] == [-20 * RATE] * 2
 
 
+@pytest.mark.slow
 def test_replicas():
     """Steps of each style in the replicas of a strategy, eager and in functions, with Momentum."""
     found = processes.run_program("keras/programs/styles_on_replicas.py", timeout=300)

@@ -15,6 +15,8 @@ INF = float("inf")
 KINDS = watched.KERAS_KINDS
 HAS_IT = recorded.TF >= (2, 4)
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture(autouse=True)
 def _eager():

@@ -186,6 +186,7 @@ for family_of_any in [*watched.TF1_FAMILIES, *watched.KERAS_KINDS]:
     FAMILIES += [(family_of_any, mode) for mode in ("eager", "function")]
 
 
+@pytest.mark.sampled(2, each="family")
 @pytest.mark.parametrize(("family", "mode"), FAMILIES)
 def test_each_family_notes_that_a_loss_is_scaled(family, mode):
     with support.graph() if mode == "graph" else support.eager() as session:
@@ -462,6 +463,7 @@ class Mixed:
         return [message for message in messages if "loss" in message]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="train_step is of TensorFlow 2.2 and later")
 @pytest.mark.parametrize("kind", watched.KERAS_KINDS.values(), ids=lambda kind: kind.name)
 def test_float16_without_a_scaled_loss(kind):
@@ -632,7 +634,9 @@ def test_a_custom_loss_scale_that_skips():
     assert monitor.loss_scale == 2.0
 
 
-@pytest.mark.parametrize("mode", ["graph"] + ([] if support.IS_TF1 else ["eager"]))
+@pytest.mark.parametrize(
+    "mode", [pytest.param("graph", marks=pytest.mark.slow), *([] if support.IS_TF1 else ["eager"])]
+)
 def test_mirrored_replicas(mode):
     """Any replica's gradient, and a sum that overflows, can be the bad one."""
     if mode == "graph":

@@ -22,6 +22,7 @@ CASES = KERAS + [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", CASES)
 def test_steps(what):
     with support.eager():

@@ -80,7 +80,7 @@ ORIGINALS = [
 ][::EVERY]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("program", "stage"), migrated_cases())
 def test_same_after_migration(program, stage, tmp_path):
     actual = execute_files(program["after"][stage], str(tmp_path))

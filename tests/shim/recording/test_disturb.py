@@ -129,6 +129,7 @@ def loop(subject, in_function, prepare):
     return train
 
 
+@pytest.mark.sampled(2, each="subject")
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
 @pytest.mark.parametrize("subject", KERAS, ids=str)
 def test_a_loop(subject, in_function, tmp_path):
@@ -153,6 +154,7 @@ def test_weights_that_are_set_after_a_step_are_disturbed_again(in_function, tmp_
     assert np.all(errors < 3 * SIZE), errors
 
 
+@pytest.mark.sampled(2, each="subject")
 @pytest.mark.parametrize("subject", KERAS, ids=str)
 @pytest.mark.parametrize("run_eagerly", [False, True])
 def test_fit_after_weights_were_restored(subject, run_eagerly, tmp_path):

@@ -79,6 +79,7 @@ def test_the_command_puts_disturbed_runs_beside_the_record(tmp_path, capsys):
     assert paths_of(old) == paths[:1]
 
 
+@pytest.mark.slow
 def test_a_command_before_each_run_puts_back_what_the_script_overwrites(tmp_path):
     then = "open(sys.argv[1], 'a').write('trained ')"
     command, state = record(tmp_path, "--disturb", "1", then=then), tmp_path / "state"

@@ -35,6 +35,7 @@ def of_case(case):
     return "-".join(str(part) for part in case if part)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_two_norms_show_that_gradients_are_clipped(case, tmp_path):
     with Recording(tmp_path) as recording:
@@ -49,6 +50,7 @@ def test_two_norms_show_that_gradients_are_clipped(case, tmp_path):
     assert record.slots == "fresh"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_the_first_bad_variable_is_the_one_before_clipping(case, tmp_path):
     with Recording(tmp_path) as recording:
@@ -62,6 +64,7 @@ def test_the_first_bad_variable_is_the_one_before_clipping(case, tmp_path):
 OURS = [case for case in CASES if "ours" in str(case[0])]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", OURS, ids=of_case)
 def test_the_monitor_names_the_variable_before_clipping(case):
     counts, bad = run(case, clipping.second_is_infinite, tfls.monitoring.Monitor)

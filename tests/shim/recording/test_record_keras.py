@@ -40,6 +40,7 @@ def test_recording_changes_nothing_and_says_what_happened(subject, mode):
     check_steps(replicated.of_one(what, "record"), what, 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("original", ORIGINALS, ids=str)
 def test_compare_finds_the_original_and_ours_the_same(original, tmp_path, capsys):
     paths = []

@@ -23,6 +23,7 @@ CASES = [f"{name}:{mode}" for name in NAMES for mode in ("graph-v2-monitored", "
 CASES += [f"fixed-{name}:graph-v2" for name in NAMES]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", CASES)
 def test_recording_changes_nothing_and_says_what_happened(what):
     check_steps(replicated.of_one(what, "record"), what, 1)

@@ -21,6 +21,7 @@ def mirrored(request):
     return processes.run_program(replicated.PROGRAM, "2", "nothing", *cases)
 
 
+@pytest.mark.sampled(2)
 def test_replicas_agree_and_train_as_with_the_original(mirrored):
     """But for D1: the original applies a sum that overflows."""
     for what, runs in mirrored.items():
@@ -34,6 +35,7 @@ def test_replicas_agree_and_train_as_with_the_original(mirrored):
             assert all(math.isinf(copy[-1]) for copy in run["rows"][overflow]["weights"]), what
 
 
+@pytest.mark.slow
 def test_three_replicas():
     found = processes.run_program(replicated.PROGRAM, "3", "nothing", "v1-ours:eager")
     replicated.check(found["v1-ours:eager"], "v1-ours", 3, 3)
@@ -45,6 +47,7 @@ def test_c9_the_contrib_original_cannot_be_used_under_a_strategy():
         processes.run_program(replicated.PROGRAM, "2", "nothing", "contrib-original:graph")
 
 
+@pytest.mark.slow
 def test_two_workers_agree():
     cases = "contrib-ours:function", "v1-ours:function"
     workers = processes.start_workers(replicated.PROGRAM, 2, "2", "nothing", *cases)

@@ -1,6 +1,7 @@
 """The recorded traces of the originals replay exactly: scale, good and bad steps."""
 
 import numpy as np
+import pytest
 import support
 import tensorflow as tf
 
@@ -39,6 +40,7 @@ def replay(session, cases, make):
         check(case, [state[i] for state in states[: len(case["flags"]) + 1]])
 
 
+@pytest.mark.sampled(2)
 def test_contrib_traces(session):
     def make(case, flag):
         manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
@@ -50,6 +52,7 @@ def test_contrib_traces(session):
     replay(session, support.recorded("contrib"), make)
 
 
+@pytest.mark.sampled(2)
 def test_v1_traces(session):
     def make(case, flag):
         scale = tfls.train.experimental.DynamicLossScale(**support.parameters(case))

@@ -37,6 +37,7 @@ def wrapped(family, whose, inner, scale=8.0):
 
 
 class TestInASession:
+    @pytest.mark.sampled(3)
     def test_none_gradients_stay_none_and_sparse_ones_come_out_alike(self, make, session):
         used = tf1.get_variable("used", initializer=[1.0, 2.0, 3.0])
         unused = tf1.get_variable("unused", initializer=[1.0])
@@ -86,6 +87,7 @@ class TestInASession:
         with pytest.raises(ValueError, match=r"No (variables|gradients) provided|None"):
             opt.apply_gradients(pairs(variable))
 
+    @pytest.mark.sampled(3)
     def test_nesting_multiplies_the_scales(self, make, session):
         """M8."""
         variable = tf1.get_variable("v", initializer=[1.0])
@@ -106,6 +108,7 @@ class TestInASession:
         with pytest.raises((TypeError, ValueError)):
             train()
 
+    @pytest.mark.sampled(3, each="where")
     @pytest.mark.parametrize("where", ["cond", "while_loop"])
     def test_inside_control_flow(self, make, session, where):
         variable = tf1.get_variable("v", initializer=[8.0], use_resource=True)
@@ -151,6 +154,7 @@ class TestInASession:
             assert variable.synchronization == tf.VariableSynchronization.AUTO
             assert variable.aggregation == tf.VariableAggregation.NONE
 
+    @pytest.mark.sampled(3)
     def test_names_in_the_graph(self, make, subject, session):
         class Counting(tf1.train.GradientDescentOptimizer):
             def _prepare(self):
@@ -169,6 +173,7 @@ class TestInASession:
         }
         assert [step.name, tf.group(step).name, scope] == expected[subject[0]]
 
+    @pytest.mark.sampled(3)
     def test_subclasses(self, make, session):
         opt, _ = make(support.sgd())
         manager = getattr(opt, "_loss_scale_manager", None) or opt._loss_scale
