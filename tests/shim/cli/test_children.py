@@ -144,6 +144,7 @@ def test_uninstalling_ends_it_before_tensorflow_is_imported():
     assert said[1].startswith("_frozen_importlib")
 
 
+@pytest.mark.slow
 def test_first_imports_from_several_threads_do_not_wait_for_ever():
     program = os.path.join(REPOSITORY, "tests", "shim", "cli", "programs", "threads.py")
     said = below_run(sys.executable, "-W", "ignore", program, "2")

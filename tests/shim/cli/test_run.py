@@ -239,6 +239,7 @@ print(hash("the order of a set"))
 """
 
 
+@pytest.mark.slow
 def test_a_seed_sets_all_generators(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)  # tox sets it, and it takes precedence
     done = run(["tf_lossscale._cli.main", "run", "--seed", "7", "-c", SEEDED])

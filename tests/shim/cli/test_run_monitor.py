@@ -162,6 +162,7 @@ optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(optimizer)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrap", "scaled", "expected"),
     [

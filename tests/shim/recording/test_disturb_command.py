@@ -47,6 +47,7 @@ def record(folder, *arguments, then="pass"):
     return [*command, str(folder / "old.jsonl"), str(script)]
 
 
+@pytest.mark.slow
 def test_the_command_puts_disturbed_runs_beside_the_record(tmp_path, capsys):
     done = run_python(*record(tmp_path, "--disturb", "3"))
     assert done.returncode == 0, done.stderr

@@ -204,6 +204,7 @@ def test_wrong_options_are_refused(script, tmp_path):
     assert "cannot be written" in unwritable.stderr
 
 
+@pytest.mark.slow
 def test_a_program_without_steps_says_so_and_leaves_no_file(tmp_path):
     path = str(tmp_path / "record.jsonl")
     done = run("--record", path, "-c", "import tensorflow; print('no training')")

@@ -39,6 +39,7 @@ def lines_of(capsys, *arguments, status):
 # ------------------------------------------------------- `run --record` replaces the class in use
 
 
+@pytest.mark.slow
 @only_keras_3
 def test_a_record_of_a_replaced_class_says_so_everywhere(tmp_path, capsys):
     plain, replaced = tmp_path / "plain.jsonl", tmp_path / "replaced.jsonl"
