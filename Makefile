@@ -58,9 +58,10 @@ demo: $(DEMO)/.ready
 check: lint types
 	$(TEST)/bin/python tests/changed.py $(or $(BASE),main)
 
-# The tests keep two cores busy, each of the rest one; the first takes as long as the others.
-test: $(TEST)/.ready
-	$(MAKE) --no-print-directory --jobs 2 package lint types doctest docs
+# The tests keep two cores busy, each of the rest one. The first two need no TensorFlow, and run while
+# it is installed.
+test: $(TEST)/.tools
+	$(MAKE) --no-print-directory --jobs 2 $(TEST)/.ready package lint types doctest docs
 	$(MAKE) --no-print-directory unit
 	@echo "make test: all passed"
 
@@ -68,7 +69,7 @@ format: $(TEST)/.ready
 	$(TEST)/bin/ruff check --fix .
 	$(TEST)/bin/ruff format .
 
-lint: $(TEST)/.ready
+lint: $(TEST)/.tools
 	$(TEST)/bin/ruff check .
 	$(TEST)/bin/ruff format --check .
 	$(TEST)/bin/complexipy tf_lossscale codemods --max-complexity-allowed 15 --failed
@@ -100,7 +101,7 @@ docs: $(TEST)/.ready
 
 # Built twice, as the same source must give the same bytes.
 package: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),315532800)
-package: $(TEST)/.ready
+package: $(TEST)/.tools
 	rm -rf out/dist out/again
 	$(TEST)/bin/python -m build --outdir out/dist .
 	$(TEST)/bin/python -m build --outdir out/again . >/dev/null
@@ -143,9 +144,13 @@ $(DEMO)/.ready: setup.cfg setup.py pyproject.toml
 	.ci/retry $(DEMO)/bin/pip install absl-py libcst "$(TENSORFLOW)"
 	touch $@
 
-$(TEST)/.ready: setup.cfg setup.py pyproject.toml
+$(TEST)/.tools: setup.cfg setup.py pyproject.toml
 	$(call environment,$(TEST))
-	.ci/retry $(TEST)/bin/pip install --quiet --editable ".[test,docs,lint]" "$(TENSORFLOW)"
+	.ci/retry $(TEST)/bin/pip install --quiet --editable ".[test,docs,lint]"
+	touch $@
+
+$(TEST)/.ready: $(TEST)/.tools
+	.ci/retry $(TEST)/bin/pip install --quiet "$(TENSORFLOW)"
 	.ci/retry $(TEST)/bin/pip install --quiet --no-deps "$(TF_KERAS)"
 	touch $@
 
