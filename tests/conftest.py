@@ -10,6 +10,7 @@ case, all run.
 the matrix divide them (`tox.ini`). Each runs at least one case of every test. There are exceptions:
 
 - `everywhere` marks the examples of faults, of which each environment runs all cases
+- `by_value("mode")` marks tests with a program for each mode, which runs in one environment only
 - `by_file` marks files that need no TensorFlow, or test processes: their tests are divided, too
 - `--of tests/shim/keras` divides this folder, and the marked files; all cases of the others run
 
@@ -54,7 +55,7 @@ def sample_of(items, named):
         marker = group[0].get_closest_marker("sampled")
         test = group[0].nodeid.partition("[")[0]
         count = min(marker.args[0], len(group)) if marker and test not in named else 1
-        group.sort(key=lambda item: hash_of(item) & 0xFFFF)
+        group.sort(key=lambda item: hash_of(name_of(item)) & 0xFFFF)
         chosen.update(group[sys.version_info.minor % count :: count])
     return [item for item in items if item in chosen or item.nodeid in named]
 
@@ -81,10 +82,25 @@ def share_of(items, part, count):
         cases[item.nodeid.partition(end)[0]].append(item)
     for alike in cases.values():
         # Other digits than those that decide about the sample.
-        share = [item for item in alike if (hash_of(item) >> 16) % count == part]
+        share = [item for item in alike if (hash_of(decisive(item)) >> 16) % count == part]
         yield from share or alike[:1]
 
 
-def hash_of(item):
-    """A number that follows from the name of a case alone."""
-    return zlib.crc32(item.nodeid.partition("::")[2].encode())
+def decisive(item):
+    """What decides about the share of a case: its name, or the value that `by_value` marks."""
+    marker = item.get_closest_marker("by_value")
+    if marker and hasattr(item, "callspec"):
+        for parameter in marker.args:
+            if parameter in item.callspec.params:
+                return str(item.callspec.params[parameter])
+    return name_of(item)
+
+
+def name_of(item):
+    """The name of a case in its file."""
+    return item.nodeid.partition("::")[2]
+
+
+def hash_of(text):
+    """A number that follows from a text alone."""
+    return zlib.crc32(text.encode())

@@ -12,6 +12,8 @@ GROUPS = {
     "crossed": [[0, 2], [3, 1]],
     "singles": [[2], [0], [3], [1]],
 }
+pytestmark = pytest.mark.by_value("mode", "dtypes")
+
 COUNTS = {"graph": 15 if LONG else 9, "function": 12 if LONG else 7, "eager": 4}
 REPLICA = np.array([1.0, 2.0, 3.0, 4.0])
 RESULTS = {}

@@ -217,6 +217,16 @@ def with_loss_scales(subjects: List[Subject]) -> List[Any]:
     ]
 
 
+def chosen(request: Any, parameter: str) -> List[Any]:
+    """The values of a parameter in those cases of the fixture that run, each of them once."""
+    values = [
+        item.callspec.params[parameter]
+        for item in request.session.items
+        if item.module is request.module and request.fixturename in item.fixturenames
+    ]
+    return [value for index, value in enumerate(values) if value not in values[:index]]
+
+
 def make_variable(kind: Kind, value: Any, name: str, dtype: str = "float32") -> Any:
     """A variable of the Keras that `kind` belongs to, a resource variable in Keras 2."""
     if kind.name == "keras3":

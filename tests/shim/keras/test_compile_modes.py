@@ -15,7 +15,10 @@ KINDS: List[str] = [kind.name for kind in recorded.kinds() if kind.name != "kera
 ORIGINALS = [subject for subject in recorded.originals() if subject.kind.name in KINDS]
 MODES = ("eager", "run_eagerly", "graph", "v1")
 
-pytestmark = pytest.mark.skipif(not KINDS, reason="Keras 3 has one mode only")
+pytestmark = [
+    pytest.mark.skipif(not KINDS, reason="Keras 3 has one mode only"),
+    pytest.mark.by_value("results"),
+]
 
 
 @pytest.fixture(scope="module", params=MODES)

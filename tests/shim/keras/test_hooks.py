@@ -203,11 +203,12 @@ PAIRS = pairs()
 
 
 @pytest.fixture(scope="module")
-def logs() -> Dict[str, Any]:
-    subjects = [subject for pair in PAIRS for subject in pair]
+def logs(request: Any) -> Dict[str, Any]:
+    subjects = [subject for pair in recorded.chosen(request, "pair") for subject in pair]
     return processes.run_program("keras/programs/hooks.py", *subjects, timeout=1500, keras=True)
 
 
+@pytest.mark.by_value("pair")
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any):
     original, ours = (logs[subject] for subject in pair)
@@ -224,6 +225,7 @@ def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any
     assert called[pair[0].rpartition("-")[2]] in str(works)
 
 
+@pytest.mark.by_value("pair")
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any):
     """Steps that the original cannot take are in `REFUSALS`, and each row of it is needed."""

@@ -96,16 +96,16 @@ def folder_of(subject: recorded.Subject, root: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: Any) -> Dict[str, Any]:
+def written(request: Any, tmp_path_factory: Any) -> Dict[str, Any]:
     with recorded.eagerly():
-        return write(tmp_path_factory)
+        return write(recorded.chosen(request, "subject"), tmp_path_factory)
 
 
-def write(tmp_path_factory: Any) -> Dict[str, Any]:
-    """Every subject's model in every format; its state then and a step later; what theirs made."""
+def write(subjects: List[recorded.Subject], tmp_path_factory: Any) -> Dict[str, Any]:
+    """Each subject's model in every format; its state then and a step later; what theirs made."""
     folder = str(tmp_path_factory.mktemp("written"))
     result: Dict[str, Any] = {"folder": folder, "after": {}, "saved": {}}
-    for subject in OURS + ORIGINALS:
+    for subject in subjects:
         model = trained(subject)
         os.makedirs(folder_of(subject, folder))
         for form in forms(subject):
@@ -114,6 +114,7 @@ def write(tmp_path_factory: Any) -> Dict[str, Any]:
         small_model.feed(model, STEPS)
         result["after"][str(subject)] = small_model.weights(model)
     for_originals = os.path.join(folder, "for_originals")
+    os.makedirs(for_originals, exist_ok=True)  # the cases that run may be of ours alone
     result["read"] = processes.run_program(PROGRAM, for_originals, keras=True)
     return result
 

@@ -9,6 +9,8 @@ import replicated
 import support
 import tensorflow as tf
 
+pytestmark = pytest.mark.by_value("mirrored")
+
 # In a `tf.function` under a strategy, TensorFlow 1.15 cannot run any v1 optimizer.
 MODES = [["graph"], ["eager"] if support.IS_TF1 else ["eager", "function"]]
 
