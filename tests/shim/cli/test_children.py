@@ -14,6 +14,8 @@ from typing import Any, Dict, List
 import pytest
 from processes import REPOSITORY
 
+pytestmark = pytest.mark.by_file
+
 SHOW = """\
 import json, os, sys
 os.environ.pop("_", None)
@@ -22,8 +24,6 @@ print(json.dumps([sys.path, sorted(sys.modules), dict(os.environ), [str(type(f))
 """
 CHILD_OF = """\
 import subprocess, sys
-
-pytestmark = pytest.mark.by_file
 sys.exit(subprocess.call(sys.argv[1:]))
 """
 

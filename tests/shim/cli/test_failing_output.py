@@ -7,6 +7,8 @@ import sys
 import pytest
 from processes import REPOSITORY, run_python
 
+pytestmark = pytest.mark.by_file
+
 CODE = """
 import sys
 sys.modules['tensorflow'] = None
@@ -14,8 +16,6 @@ from tf_lossscale._checkpoint_command import command, isolated
 command.locate.locate = lambda path: None
 isolated.answer = lambda place, **_: {'states': 1, 'lines': ['x' * 100_000]}
 from tf_lossscale._cli.main import main
-
-pytestmark = pytest.mark.by_file
 sys.exit(main())
 """
 """The command, without TensorFlow, and with a checkpoint of which there is much to print."""

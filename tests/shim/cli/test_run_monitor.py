@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from processes import run_python
 
+pytestmark = pytest.mark.by_file
+
 TF1 = tf.__version__.startswith("1.")
 SCRIPT = """
 import json
@@ -16,8 +18,6 @@ import sys
 
 import tensorflow.compat.v1 as tf
 from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
-
-pytestmark = pytest.mark.by_file
 
 with tf.Graph().as_default():
     first = tf.get_variable("first", initializer=[1.0, 2.0], use_resource=True)

@@ -13,6 +13,8 @@ from tf_lossscale._cli.main import main
 from tf_lossscale._records.disturbed import paths_of
 from tf_lossscale._records.reading import read_record
 
+pytestmark = pytest.mark.by_file
+
 SCRIPT = """
 import sys
 import time
@@ -21,8 +23,6 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 import tf_lossscale as tfls
-
-pytestmark = pytest.mark.by_file
 
 namespace = tfls.compat.v1.mixed_precision
 with tf.Graph().as_default():

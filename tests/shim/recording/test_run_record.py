@@ -11,6 +11,8 @@ from processes import REPOSITORY, run_python
 
 from tf_lossscale._records.reading import read_record
 
+pytestmark = pytest.mark.by_file
+
 TF1 = tf.__version__.startswith("1.")
 SCRIPT = """
 import json
@@ -20,8 +22,6 @@ import sys
 
 import tensorflow.compat.v1 as tf
 from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
-
-pytestmark = pytest.mark.by_file
 
 with tf.Graph().as_default():
     weight = tf.get_variable("weight", initializer=1.0, use_resource=True)
