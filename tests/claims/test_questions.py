@@ -149,3 +149,23 @@ def test_what_is_left_after_the_guide_of_tensorflow_1():
             tf1.layers.dense(tf.zeros([1, 3]), 2)
         tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 10)
         assert graph.get_tensor_by_name("loss_scale:0").dtype == tf.resource
+
+
+def test_a_loop_of_the_shim_by_hand():
+    """`docs/guide-keras.md`, "Optional: remove the shim": the loop clips after it has unscaled."""
+    ours, theirs = tf.Variable([1.0, 2.0]), tf.Variable([1.0, 2.0])
+    shim = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.5))
+    with tf.GradientTape() as tape:
+        loss = shim.get_scaled_loss(tf.reduce_sum(ours**2))
+    (gradient,) = shim.get_unscaled_gradients(tape.gradient(loss, [ours]))
+    clipped, _ = tf.clip_by_global_norm([gradient], 1.0)
+    shim.apply_gradients(zip(clipped, [ours]))
+
+    inner = tf.keras.optimizers.SGD(0.5, global_clipnorm=1.0)
+    keras3 = tf.keras.mixed_precision.LossScaleOptimizer(inner)
+    keras3.build([theirs])
+    with tf.GradientTape() as tape:
+        loss = keras3.scale_loss(tf.reduce_sum(theirs**2))
+    keras3.apply_gradients(zip(tape.gradient(loss, [theirs]), [theirs]))
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
+    assert float(keras3.dynamic_scale) == float(shim.loss_scale)

@@ -73,6 +73,20 @@ def _nothing_is_allowed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(strategies, "_allowed", [])
 
 
+@pytest.mark.skipif(
+    not recorded.TF >= (2, 4) or recorded.default_kind() == "keras3",
+    reason="Keras 2 of earlier versions has no final policies, and Keras 3 refuses no strategy",
+)
+def test_keras_2_refuses_float16_layers_under_some_strategies():
+    mixed_precision = tf.keras.mixed_precision
+    mixed_precision.set_global_policy("mixed_float16")
+    try:
+        with central_storage().scope(), pytest.raises(ValueError, match="precision is not supp"):
+            tf.keras.layers.Dense(1)
+    finally:
+        mixed_precision.set_global_policy("float32")
+
+
 @pytest.mark.usefixtures("_nothing_is_allowed")
 @pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 accepts every strategy")
 @pytest.mark.parametrize("subject", OURS, ids=str)

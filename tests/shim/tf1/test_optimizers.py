@@ -275,3 +275,30 @@ def test_each_optimizer_takes_each_loss_scale(scale_of, optimizer_of):
             session.run(train, {factor: value})
             trace.append([float(number) for number in session.run([weight, loss_scale()])])
         assert trace == [[0.5, 8.0], [0.5, 4.0], [0.0, 4.0], [-0.5, 8.0]]
+
+
+def test_sync_replicas_around_waits_after_a_skipped_step(make):
+    """`docs/tf1.md`: a skipped step does not advance the global step, for which it waits."""
+    with tf.Graph().as_default():
+        variable = tf1.get_variable("v", initializer=1.0, use_resource=True)
+        factor = tf1.placeholder_with_default(1.0, [])
+        opt, _ = make(support.sgd())
+        sync = tf1.train.SyncReplicasOptimizer(opt, 1)
+        step = sync.minimize(
+            variable * factor, tf1.train.get_or_create_global_step(), var_list=[variable]
+        )
+        hook = sync.make_session_run_hook(True, num_tokens=0)
+        assert sync.ready_for_local_init_op.name  # 1.15 logs an error if nobody reads it
+        limited = tf1.ConfigProto(operation_timeout_in_ms=400)
+
+        def train():
+            with tf1.train.MonitoredTrainingSession(hooks=[hook], config=limited) as session:
+                for value in (1.0, 1.0, INF):
+                    session.run(step, {factor: value})
+                skipped.append(True)
+                session.run(step, {factor: 1.0})
+
+        skipped = []
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            train()
+        assert skipped

@@ -226,6 +226,26 @@ def run_in_graph(case: Case, control_flow_v2: bool, strategy: Any) -> str:
     return next(filter(None, (difference(result, wanted) for result in found)), "")
 
 
+def run_in_conditional(case: Case, strategy: Any) -> str:
+    """Calls it in a `tf.cond` of a replica, which TensorFlow refuses (`docs/accumulate.md`)."""
+    with strategy.scope():
+        variables = case.variables("conditional")
+        accumulated = tfls.accumulate(case.wrap(case.inner())[0], MICRO_BATCHES)
+
+    def in_replica(row: Any):
+        def add() -> Any:
+            accumulated.apply_gradients(zip(gradients_here(row), variables))
+            return tf.constant(0)
+
+        tf.cond(row[0] > 0.0, add, lambda: tf.constant(0))
+
+    try:
+        tf.function(lambda: replicas.run(strategy, in_replica, [tf.ones([3])]))()
+    except RuntimeError as error:
+        return "" if "`merge_call` called while defining a new graph" in str(error) else str(error)
+    return "no error"
+
+
 def outcome(run: Callable[..., str], *args: Any) -> str:
     try:
         return run(*args)
@@ -243,6 +263,8 @@ def main():
                 if is_function or COUNT == 1 or case.kind is not None:
                     title = name + (" function" if is_function else " eager")
                     found[title] = outcome(run_eagerly, case, is_function, eager_strategy)
+            if COUNT > 1 and case.kind is not None:
+                found[name + " conditional"] = outcome(run_in_conditional, case, eager_strategy)
     for control_flow_v2 in (False, True):
         for name, case in cases():
             # In a Session with several replicas and control flow v2, Keras optimizers up to 2.4
