@@ -92,3 +92,49 @@ def test_cost_has_the_memory_of_the_tables_of_the_benchmarks():
     assert len(measured) == 2
     most = [max(round(100 * (row[i] / row[0] - 1)) for row in measured) for i in (1, 2)]
     assert "| peak memory, on CPUs | up to {} % more | up to {} % more |".format(*most) in page
+
+
+def test_cost_has_the_other_numbers_of_the_benchmarks():
+    """Of monitors, of the command and of the GPU."""
+    tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/cost.md").read_text(encoding="utf-8")
+    monitored = {
+        mode: [
+            int(added)
+            for row in re.findall(rf"^\| {mode}, [\d.]+ \|(.*, .*)$", tables, re.MULTILINE)
+            for added in re.findall(r", \+(\d+),", row)
+        ]
+        for mode in ("session", "function")
+    }
+    least, most = min(monitored["session"]), max(monitored["session"])
+    assert (
+        f"{least} to {most} µs for each step of a Session; up to {max(monitored['function'])}"
+        in page
+    )
+
+    sparse, dense = (
+        float(
+            re.findall(rf"^\| {files} files, .*? \| [\d.]+ \| ([\d.]+) \|", tables, re.MULTILINE)[0]
+        )
+        for files in (400, 60)
+    )
+    assert f"| {sparse:.1f} s for 400 files, 4 of them" in page
+    assert f"; {dense:.1f} s for 60 files, all" in page
+    (start,) = re.findall(r"^\| `tf-lossscale --help`.* \| ([\d.]+) s \|", tables, re.MULTILINE)
+    assert f"| `tf-lossscale --help` | | {float(start):.1f} s |" in page
+
+    on_gpu = re.findall(
+        r"200 x 1,000: plain ([\d.]+) ms, original \+([\d.]+), ours \+([\d.]+); "
+        r"20 x 5,000,000: plain [\d.]+ ms, original \+([\d.]+), ours \+([\d.]+)",
+        tables,
+    )
+    plain, original, ours, *large = (
+        [float(number) for number in column] for column in zip(*on_gpu)
+    )
+    assert (
+        f"about {sum(original) / 2:.0f} ms more than {min(plain):.0f} to {max(plain):.0f} ms"
+        in page
+    )
+    assert f"| about {sum(ours) / 2:.0f} ms more |" in page
+    assert {round(number) for column in large for number in column} == {1}
+    assert "| about 1 ms more | about 1 ms more |" in page
