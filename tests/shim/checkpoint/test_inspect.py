@@ -50,6 +50,7 @@ FILES = [
 SAVED_MODELS = recorded_files.folders("*/*/model_*_savedmodel")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", FILES, ids=recorded_files.label)
 def test_files_of_the_real_classes(path, checkpoint):
     status, out, err = checkpoint("inspect", path, "--json")

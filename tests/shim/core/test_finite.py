@@ -74,6 +74,7 @@ def test_every_dtype_and_mode(mode, dtype, has_gpu, monkeypatch):
     assert [bool(flag) for flag in got] == [finite for _, finite in table]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=[dtype.name for dtype in DTYPES])
 def test_each_of_several_gradients_of_the_same_shape(mode, dtype):

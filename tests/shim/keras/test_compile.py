@@ -82,6 +82,7 @@ def test_a_loss_is_scaled_and_unscaled_once(subject, way: str):
     assert trajectories.get(1.0, weights) == trajectories[1024.0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(recorded.TF < (2, 8), reason="Keras has no jit_compile, or not on CPUs")
 @final
 def test_compiled_by_xla(subject):
@@ -96,6 +97,7 @@ def test_compiled_by_xla(subject):
     assert subject.read(optimizer) == (8.0, 0, 3)
 
 
+@pytest.mark.sampled(3)
 @final
 def test_callbacks_act_on_the_inner_optimizer(subject):
     callbacks = subject.kind.keras.callbacks

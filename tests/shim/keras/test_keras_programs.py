@@ -83,6 +83,7 @@ def counts_skipped(original: recorded.Subject) -> bool:
     return original.api != "keras3" and recorded.TF >= (2, 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("original", recorded.originals(), ids=str)
 def test_programs(original: recorded.Subject, size: str):
     @settings(
@@ -108,6 +109,7 @@ def test_steps_in_functions_apart(original: recorded.Subject, name: str):
     run(original, Program(name, {}, True, 1024.0, 10, "float32", False, "apart", 0, 0.0, 30))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
 def test_small_gradients_of_float16_variables(kind: recorded.Kind):
     """K19: a function may take the reciprocal of the scale before the scale, and underflow."""

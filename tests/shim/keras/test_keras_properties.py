@@ -40,6 +40,7 @@ STEPS = st.builds(
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("subject", recorded.with_own_step(), ids=str)
 def test_steps(subject, size: str):
     @settings(

@@ -120,6 +120,7 @@ def test_operators(subject, scales: Any, name: str):
         assert found == OPERATORS[name], kind
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(recorded.TF < (2, 0), reason="the summaries of TensorFlow 2")
 @pytest.mark.parametrize(("subject", "scales"), TENSORS)
 def test_in_a_summary_and_in_the_logs_of_fit(subject, scales: Any, tmp_path: Any):

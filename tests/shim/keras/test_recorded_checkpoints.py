@@ -176,6 +176,7 @@ def test_its_own_layout_restores_and_goes_on(subject, file: str):
             status.assert_consumed()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("layout", ["A", "B"])
 @of(READERS, "legacy", "new")
@@ -200,6 +201,7 @@ def test_a_file_of_a_dynamic_scale_leaves_a_fixed_one_as_it_is(subject):
     training.check(state, STATE, folder)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("file", FILES)
 @of(OURS)
 def test_ours_steps_and_writes_as_recorded(subject, file: str, tmp_path: Any):
@@ -226,6 +228,7 @@ def train(training: Training, count: int = 3) -> Recorded:
     return training.state()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("kinds", ["bare to wrapped", "wrapped to bare"])
 @pytest.mark.parametrize(

@@ -238,6 +238,7 @@ def test_a_changed_byte_is_an_error(tmp_path: Any):
     assert_refused(path, "damaged|cannot be read")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("written", sorted(KINDS))
 def test_an_error_while_assigning_undoes_what_was_assigned(
     written: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
@@ -506,6 +507,7 @@ def test_classes_with_the_same_slots_are_told_apart(first: str, second: str, tmp
         tfls.checkpoints.restore(path, *resumed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("written", sorted(KINDS))
 def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: Any):
     """The name of an optimizer is that of its class, unless the program gives another one."""

@@ -41,6 +41,7 @@ def names(subject, dynamic, conditional_before):
         return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dynamic", "conditional_before"), [(True, True), (False, False)])
 @pytest.mark.parametrize(
     "kind",

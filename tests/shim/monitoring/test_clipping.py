@@ -133,6 +133,7 @@ def test_keras_3_where_scaled_gradients_are_clipped():
     expect(monitor)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="train_step and tapes as of TensorFlow 2.4")
 @pytest.mark.parametrize("kind", watched.KERAS_KINDS.values(), ids=lambda kind: kind.name)
 def test_a_train_step_that_clips(kind):
