@@ -1,6 +1,7 @@
 """Takes a sample or a share of the cases of each test, and orders the files.
 
-`@pytest.mark.sampled(4)` runs one in four of a test's cases, and all of them in `make test-long`.
+`@pytest.mark.sampled(4)` runs one in four of a test's cases, and all of them in `make test-long`
+and, where `TFLS_TEST_CASES` is `all`, in tests of the usual size, as in `make versions`.
 With `each="program"`, it runs at least one case of each `program`: examples stay, and of their
 versions or forms it takes some. The Python version decides which, so that the environments of the
 matrix, which have Python 3.7 to 3.13, take different ones. If the command line names a test or a
@@ -22,6 +23,8 @@ import os
 import sys
 import zlib
 
+IS_LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+RUNS_ALL = IS_LONG or os.environ.get("TFLS_TEST_CASES") == "all"
 SHORT = ("tests/codemods/", "tests/codemods/rules/")
 """Folders whose files take little time, the least last: so all processes end at the same time."""
 
@@ -34,7 +37,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Puts the short files last, and leaves out the cases that are not in the sample or share."""
     items.sort(key=lambda item: sum(item.nodeid.startswith(path) for path in SHORT))
-    if os.environ.get("TFLS_TEST_SIZE") == "long":
+    if RUNS_ALL:
         return
     sample = sample_of(items, config.args)
     part, count = map(int, config.getoption("share").split("/"))

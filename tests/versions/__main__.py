@@ -70,6 +70,7 @@ def run(folder: Path, release: Release) -> str:
     except (OSError, subprocess.CalledProcessError) as error:
         return f"failed: {error}"
     variables = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
+    variables["TFLS_TEST_CASES"] = "all"
     if release.keras == "tf-keras":
         variables["TF_USE_LEGACY_KERAS"] = "1"
     command = [str(python), "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
