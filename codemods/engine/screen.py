@@ -22,10 +22,11 @@ from .prefilter import is_in_nodes, may_concern
 from .python_tree import python_tree
 from .tree_size import PYTHON, check_sizes
 
-__all__ = ["may_have_place", "note_without_place"]
+__all__ = ["may_have_place", "names_made", "note_without_place"]
 
 _SHIM = b"tf_lossscale"
 _SUPPRESSION = b"lossscale:"
+_STAR = re.compile(rb"import[\s\\]*\*")
 _SCALE = "loss_scale"
 _EXPERIMENTAL = "experimental"
 _NAMED = frozenset([*NAMES, *SCALING, MODULE, _SCALE])
@@ -54,6 +55,47 @@ def note_without_place(source: bytes, path: str, options: Options) -> Optional[s
     if not is_in_nodes(source, nodes):
         return NO_NAME
     return None if may_have_place(nodes, options) else NOTHING
+
+
+def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
+    """Those of some names that a source may give a value; the name of an attribute has a dot.
+
+    Python's parser spells some names in another way than the source, but none in ASCII.
+
+    Raises:
+      SourceError: if it is too large to be parsed.
+    """
+    has_star = bool(_STAR.search(source))
+    uncertain = frozenset(
+        name for name in names if not name.isascii() or (has_star and not name.startswith("."))
+    )
+    others = frozenset(name for name in names if name.lstrip(".").encode() in source) - uncertain
+    if not others:
+        return uncertain
+    check_sizes([source], PYTHON)
+    tree = python_tree(source)
+    if not isinstance(tree, ast.Module):
+        return uncertain | others
+    nodes = PythonNodes([tree])
+    made = {name for node in nodes.all() if not _is_read(node) for name in _names_bound(node)}
+    made |= {alias.asname or alias.name.partition(".")[0] for alias in nodes.of(ast.alias)}
+    made |= set(_attributes_made(nodes))
+    return uncertain | {name for name in others if name.lstrip(".") in made}
+
+
+def _is_read(node: ast.AST) -> bool:
+    """Whether a node is a name that is read, or a parameter, which is no name of a module."""
+    return isinstance(getattr(node, "ctx", None), ast.Load) or isinstance(node, ast.arg)
+
+
+def _attributes_made(nodes: PythonNodes) -> Iterator[str]:
+    """The attributes that are assigned, or of which an item is."""
+    for attribute in nodes.of(ast.Attribute):
+        if not _is_read(attribute):
+            yield attribute.attr
+    for item in nodes.of(ast.Subscript):
+        if isinstance(item.value, ast.Attribute) and not _is_read(item):
+            yield item.value.attr
 
 
 def may_have_place(nodes: Sequence[ast.AST], options: Options) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Optional, Union
 
 from ..engine.python_tree import SourceError, error_of
-from ..engine.screen import note_without_place
+from ..engine.screen import names_made, note_without_place
 from ..engine.tree_size import (
     MOST_MEMORY,
     PYTHON,
@@ -167,16 +167,32 @@ class Desk:
         return FileWork(source, options, job.path, job.real)
 
     def _made(self, job: Job) -> Mapping[str, Made]:
-        """What names of a file are made of; of nothing, if it cannot be read or parsed."""
+        """What names of a file are made of; of nothing, if it cannot be read or parsed.
+
+        Most files that are looked at only have an attribute of the same name, or not even that:
+        tensorflow/tensor2tensor took 0.5 s to parse nine of them with LibCST.
+        """
+        source, names = b"", job.names
         try:
-            kept = job.real in self._kept
-            source = b"" if kept else atomic_write.read(job.real, self._limits.size)
+            if job.real not in self._kept:
+                source = atomic_write.read(job.real, self._limits.size)
+                names = self._names_made(source, names)
+            if not names:
+                return {}
             work, size = self._begin(source, job)
-            made = work.made(job.names)
+            made = work.made(names)
             self._keep(job.real, work, size)
             return made
         except Exception:
             return {}
+
+    def _names_made(self, source: bytes, names: frozenset[str]) -> frozenset[str]:
+        """Those of some names that a file may give a value."""
+        size = memory_of_source(source, PYTHON)
+        self._make_room(size)
+        made = names_made(source, names)
+        self._garbage -= size  # the tree has no cycles, so it is gone
+        return made
 
     def _links(self, files: Iterable[str], stems: Union[tuple[str, ...], None]) -> dict[str, Links]:
         """What files bind and import.

@@ -6,8 +6,9 @@ import sys
 import pytest
 from command_line import LEGACY, PROGRAM
 from tf_lossscale_codemods.engine.notes import NO_NAME, NOTHING
-from tf_lossscale_codemods.engine.screen import note_without_place
-from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.engine.screen import names_made, note_without_place
+from tf_lossscale_codemods.engine.transform import FileWork, transform
+from tf_lossscale_codemods.facts import Made
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.rules.codes import rules
 
@@ -108,3 +109,47 @@ def test_libcst_is_not_imported_if_nothing_is_to_do(tmp_path):
     (tmp_path / "legacy.py").write_bytes(LEGACY)
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (ran.returncode, ran.stdout.splitlines()[-1]) == (1, "True")
+
+
+OLD = 'tf.__version__ < "2"'
+MAKING = {
+    "a name": f"old = {OLD}",
+    "a part of a tuple": f"old, new = {OLD}, 1",
+    "a function": f"def old():\n    return {OLD}",
+    "a class": f"class C:\n    old = {OLD}",
+    "a method": f"class C:\n    def old(self):\n        return {OLD}",
+    "an attribute": f"x.old = {OLD}",
+    "an item of an attribute": f"x.old['a'] = {OLD}",
+    "an item of a name": f"old = {{}}\nold['a'] = {OLD}",
+    "a condition": f"if {OLD}:\n    old = 1",
+    "an import": "from flags import new as old",
+    "a star": "from pkg.flags import *",
+    "a name with a type": f"old: bool = {OLD}",
+    "another spelling": f"ﬂag = {OLD}",
+}
+READING = {
+    "an attribute": f"print(x.old, {OLD})",
+    "a parameter": f"def f(old={OLD}):\n    return old",
+    "a keyword": f"f(old={OLD})",
+    "a comment": f"new = {OLD}  # old",
+    "another name": f"older = x.older = {OLD}",
+}
+NAMES_ASKED = ("old", ".old", "ﬂag")
+
+
+@pytest.mark.parametrize("name", MAKING)
+def test_names_that_a_file_gives_a_value_are_looked_at(name):
+    """Each name that LibCST says something about is one of them."""
+    source = f"import tensorflow as tf\n{MAKING[name]}\n".encode()
+    made = FileWork(source, Options(), "a.py", "a.py").made(NAMES_ASKED)
+    known = {asked for asked, value in made.items() if value != Made(False)}
+    assert known
+    assert known <= names_made(source, NAMES_ASKED)
+
+
+@pytest.mark.parametrize("name", READING)
+def test_names_that_a_file_only_reads_are_not_looked_at(name):
+    source = f"import tensorflow as tf\n{READING[name]}\n".encode()
+    assert names_made(source, NAMES_ASKED[:2]) == frozenset()
+    made = FileWork(source, Options(), "a.py", "a.py").made(NAMES_ASKED[:2])
+    assert set(made.values()) == {Made(False)}
