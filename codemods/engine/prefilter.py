@@ -115,7 +115,7 @@ def may_concern_in(file: BinaryIO) -> bool:
 
 
 _HINTS = (
-    (Trait.COMPILE, (b".compile",)),
+    (Trait.COMPILE, (b".compile", b"'compile'", b'"compile"')),
     (Trait.LOAD, (b"load_model",)),
     (
         Trait.RESTORE,

@@ -69,18 +69,18 @@ def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
     uncertain = frozenset(
         name for name in names if not name.isascii() or (has_star and not name.startswith("."))
     )
-    others = frozenset(name for name in names if name.lstrip(".").encode() in source) - uncertain
-    if not others:
+    possible = frozenset(name for name in names if name.lstrip(".").encode() in source) - uncertain
+    if not possible:
         return uncertain
     check_sizes([source], PYTHON)
     tree = python_tree(source)
     if not isinstance(tree, ast.Module):
-        return uncertain | others
+        return uncertain | possible
     nodes = PythonNodes([tree])
     made = {name for node in nodes.all() if not _is_read(node) for name in _names_bound(node)}
     made |= {alias.asname or alias.name.partition(".")[0] for alias in nodes.of(ast.alias)}
     made |= set(_attributes_made(nodes))
-    return uncertain | {name for name in others if name.lstrip(".") in made}
+    return uncertain | {name for name in possible if name.lstrip(".") in made}
 
 
 def _is_read(node: ast.AST) -> bool:

@@ -44,6 +44,9 @@ _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
 _LOOKING = ("hasattr", "isinstance", "print", "type")
 """Functions that do nothing with an optimizer that they are given."""
+_READING = {"getattr": slice(1, 2), "attrgetter": slice(None), "methodcaller": slice(1)}
+"""Functions that read attributes, with those of their arguments that are names."""
+_LITERALS = (ast.Constant, ast.List, ast.Set, ast.Tuple)
 
 
 def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
@@ -340,15 +343,17 @@ def _traits(nodes: PythonNodes) -> Iterator[Trait]:
         node.attr == "compile" and _chain(node.value)[0] not in _REGULAR_EXPRESSIONS
         for node in attributes
     )
+    got = _attributes_got(nodes)
+    names |= got
     loads_models = "load_model" in names or any(node.attr == "load_model" for node in attributes)
     if loads_models:
         yield Trait.LOAD
-    if any(is_compiling):
+    if "compile" in got or any(is_compiling):
         yield Trait.COMPILE
     makes_checkpoints = any(node.attr == "Checkpoint" for node in attributes)
     if any(_restores(node, makes_checkpoints) for node in attributes):
         yield Trait.RESTORE
-    yield from _step_traits(nodes, attributes)
+    yield from _step_traits(nodes, attributes, got)
     if any(node.attr in STEP_AND_STATE for node in attributes):
         yield Trait.STEP
     if any(map(_compares_type, nodes.of(ast.Compare))):
@@ -372,17 +377,24 @@ def _compares_type(node: ast.Compare) -> bool:
     )
 
 
-def _step_traits(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> Iterator[Trait]:
+def _step_traits(
+    nodes: PythonNodes, attributes: Sequence[ast.Attribute], got: Set[str]
+) -> Iterator[Trait]:
     """What a file has of a training step with the optimizer that a Keras model has compiled.
 
     That can have any name in the step, as after `self.opt = model.optimizer`, also in another file.
     A file that scales with `scale_loss` is written for Keras 3, and has nothing of this.
+
+    Args:
+      nodes: the nodes of the file.
+      attributes: those that are attributes.
+      got: the names of attributes that calls read.
     """
     if any(node.attr == "scale_loss" for node in attributes):
         return
     calls = nodes.of(ast.Call)
     applying = [node for node in attributes if node.attr in _APPLYING]
-    if applying or any(_attribute_got(call) in _APPLYING for call in calls):
+    if applying or not got.isdisjoint(_APPLYING):
         yield Trait.APPLIES
     of_models = _optimizers_of_models(nodes, attributes)
     if any(id(node.value) in of_models for node in applying):
@@ -393,7 +405,8 @@ def _step_traits(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> Ite
     for call in calls:
         if _only_looks(call):
             looked_at.update(map(id, call.args))
-    if of_models - looked_at or any(map(_gets_optimizer, calls)):
+    from_dict = any(map(_is_from_dict, nodes.of(ast.Subscript)))
+    if of_models - looked_at or "optimizer" in got or from_dict:
         yield Trait.HANDED_ON
 
 
@@ -429,18 +442,39 @@ def _only_looks(call: ast.Call) -> bool:
 
     `getattr(model.optimizer, "lr", None)`, as in jpata/particleflow, is like an attribute.
     """
-    name = _attribute_got(call)
+    name = _literal(call.args[1]) if _function(call) == "getattr" and len(call.args) > 1 else ""
     return _function(call) in _LOOKING or (bool(name) and name not in _APPLYING)
 
 
-def _gets_optimizer(call: ast.Call) -> bool:
-    """Whether a call is `getattr(x, "optimizer")`."""
-    return _attribute_got(call) == "optimizer"
+def _is_from_dict(node: ast.Subscript) -> bool:
+    """Whether it is `vars(x)["optimizer"]` or `x.__dict__["optimizer"]`."""
+    owner = node.value
+    is_vars = isinstance(owner, ast.Call) and _function(owner) == "vars"
+    is_dict = isinstance(owner, ast.Attribute) and owner.attr == "__dict__"
+    return (is_vars or is_dict) and _literal(node.slice) == "optimizer"
 
 
-def _attribute_got(call: ast.Call) -> str:
-    """The name in `getattr(x, "name")`; empty for other calls, and if it is computed."""
-    name = call.args[1] if len(call.args) > 1 else None
-    if _function(call) != "getattr" or not isinstance(name, ast.Constant):
-        return ""
-    return name.value if isinstance(name.value, str) else ""
+def _attributes_got(nodes: PythonNodes) -> set[str]:
+    """The attributes that calls read by their names.
+
+    As in `getattr(x, "name")`, `attrgetter("first.second")` and `methodcaller("name")`. The name
+    may be in a variable of a loop over literals, or one that a literal is assigned to.
+    """
+    reading = [call for call in nodes.of(ast.Call) if _function(call) in _READING]
+    arguments = [node for call in reading for node in call.args[_READING[_function(call)]]]
+    variables = {node.id for node in arguments if isinstance(node, ast.Name)}
+    texts = [text for node in arguments for text in [_literal(node)] if text]
+    if variables:
+        texts += _texts_of_variables(nodes, variables)
+    return {name for text in texts for name in text.split(".")}
+
+
+def _texts_of_variables(nodes: PythonNodes, variables: Set[str]) -> Iterator[str]:
+    """The strings that variables stand for, where these are literals."""
+    pairs = [(loop.target, loop.iter) for loop in nodes.of(ast.For)]
+    pairs += [(loop.target, loop.iter) for loop in nodes.of(ast.comprehension)]
+    pairs += [(node.targets[0], node.value) for node in nodes.of(ast.Assign)]
+    for target, value in pairs:
+        is_variable = isinstance(target, ast.Name) and target.id in variables
+        if is_variable and isinstance(value, _LITERALS):
+            yield from _texts_in(value)

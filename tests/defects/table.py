@@ -1032,8 +1032,12 @@ CODEMODS = r"""
     + _NAME.search(data)
 
     # codemods/run/test_programs_that_were_split.py::test_a_policy_goes_with_model_optimizer
-    - if of_models - looked_at or any(map(_gets_optimizer, calls)):
-    + if any(map(_gets_optimizer, calls)):
+    - if of_models - looked_at or "optimizer" in got or from_dict:
+    + if "optimizer" in got or from_dict:
+    - if "compile" in got or any(is_compiling):
+    + if any(is_compiling):
+    - return {name for text in texts for name in text.split(".")}
+    + return set(texts)
     - traits[step] = _traits_of(step, facts, connections).intersection(OF_STEPS)
     + traits[step] = _traits_of(step, facts, connections).intersection([])
 

@@ -358,6 +358,30 @@ WITH_MODEL_OPTIMIZER = {
     },
     "getattr": {"main.py": POLICY + of_trainer("getattr(model, 'optimizer')", "self.opt")},
     "a method": {"main.py": POLICY + "step = getattr(model.optimizer, 'apply_gradients')\n"},
+    **{
+        case: {"main.py": f"import operator\n{POLICY}{reading}.apply_gradients(pairs)\n"}
+        for case, reading in {
+            "attrgetter": "operator.attrgetter('optimizer')(model)",
+            "vars": "vars(model)['optimizer']",
+            "the dictionary": "model.__dict__['optimizer']",
+            "a name in a variable": "NAME = 'optimizer'\ngetattr(model, NAME)",
+            "names of a loop": "for name in ('loss', 'optimizer'):\n    getattr(model, name)",
+        }.items()
+    },
+    "attrgetter of a path": {
+        "main.py": "from operator import attrgetter\n"
+        + POLICY
+        + "attrgetter('optimizer.apply_gradients')(model)(pairs)\n"
+    },
+    "methodcaller": {
+        "main.py": "from operator import methodcaller\n"
+        + POLICY
+        + "methodcaller('apply_gradients', pairs)(model.optimizer)\n"
+    },
+    "compiled by name": {
+        "main.py": POLICY.replace("model.compile", "getattr(model, 'compile')")
+        + "opt = model.optimizer\nopt.apply_gradients(pairs)\n"
+    },
     "beside a class with its own": {
         "main.py": POLICY
         + of_trainer("tf.keras.optimizers.SGD(0.1)", "self.optimizer")
@@ -379,6 +403,7 @@ WITH_OWN_OPTIMIZER = {
         + of_trainer("tf.keras.optimizers.SGD(0.1)", "self.opt")
         + "print(model.optimizer, model.optimizer.learning_rate, model.optimizer is None)\n"
         + "rate = getattr(model.optimizer, 'lr', None)\n"
+        + "for name in ('loss', 'name'):\n    print(getattr(model, name), vars(model)['loss'])\n"
     },
     "the step of Keras 3": {
         "main.py": STEP_OF_OPTIMIZER
