@@ -109,10 +109,11 @@ def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision
     """Whether a name is read from an attribute that only holds modules which are renamed whole.
 
     `self.mp = tf.keras.mixed_precision.experimental` becomes the shim's module, which has the same
-    names, so `self.mp.LossScaleOptimizer` is right.
+    names, so `self.mp.LossScaleOptimizer` is right, also after it was renamed.
     """
     node = unclear.node
     renamed = {use.node for use in program.namespaces if use.is_renamed_whole(decision)}
+    renamed |= {migrated for migrated, _ in program.migrated}
     while isinstance(node, cst.Attribute):
         node = node.value
         sources = _modules_of(program, node)

@@ -40,9 +40,17 @@ REPORTED_BY_FIRST_STEP = {
     "LS304: dynamic, and a number": "--to shim edits no arguments",
 }
 """Programs of which two steps leave more: a call that fails in every TensorFlow."""
+RIGHT_ON_THE_SHIM = {
+    "LS304: a program of keras alone, which may run on another backend": (
+        "--to shim asks for the shim, which needs TensorFlow"
+    ),
+    "LS901: modules that are kept in attributes and tables": (
+        "what is read from the module is right, since it is the shim's then"
+    ),
+}
+"""Programs of which two steps leave less."""
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("example", EXAMPLES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_two_steps_end_where_one_does(example, target):
@@ -56,14 +64,17 @@ def test_two_steps_end_where_one_does(example, target):
         assert two == one
     if example in REPORTED_BY_FIRST_STEP:
         return
-    assert left(ways.second) == left(ways.direct)
+    if example in RIGHT_ON_THE_SHIM:
+        assert not left(ways.second) - left(ways.direct)
+    else:
+        assert left(ways.second) == left(ways.direct)
     again = transform(ways.second.source, options)
     assert again.source == ways.second.source
     assert left(again) == left(ways.second)
 
 
 def test_every_exception_is_an_example():
-    assert REPORTED_BY_FIRST_STEP.keys() <= EXAMPLES.keys()
+    assert {*REPORTED_BY_FIRST_STEP, *RIGHT_ON_THE_SHIM} <= EXAMPLES.keys()
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -77,7 +88,6 @@ def test_second_run_for_the_shim_changes_nothing(example):
 RUNS = {**{words: TARGETS[words] for words in ("Keras 2", "Keras 3", "both")}, "shim": TO_SHIM}
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("example", EXAMPLES)
 @pytest.mark.parametrize("target", RUNS)
 def test_second_run_changes_nothing_and_reports_the_same(example, target):
