@@ -65,16 +65,22 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Reports each such branch once, at its first legacy name, and comparisons of text."""
+    """Reports each such branch once, at its first legacy name, and comparisons of text.
+
+    Beside a comparison of text, no branch is certain: `tf.__version__ < "2.4"` holds on 2.21.
+    """
+    texts = program.guards.compared_as_text(decision.texts)
     for branch in program.guards.branches(decision.flags, decision.moved | decision.kept):
         first = branch.places[0]
+        if texts:
+            branch = branch._replace(is_never_taken=False)
         if branch.is_scaled_elsewhere:
             is_certain = branch.is_never_taken or branch.is_tried_import
             words = _REMOVABLE if is_certain else _BOTH
             yield Proposal.note(first.node, "LS908", first.symbol, words)
         else:
             yield Proposal.report(first.node, "LS908", first.symbol, _message(branch))
-    for test, release in program.guards.compared_as_text(decision.texts).items():
+    for test, release in texts.items():
         message = _TEXT.format(release, version_test(program, test))
         yield Proposal.report(test, "LS913", "__version__", message)
 
@@ -152,6 +158,15 @@ RULE = Rule(
           else:
         -     tf.keras.mixed_precision.set_global_policy("mixed_float16")
         +     tfls.keras.mixed_precision.set_global_policy("mixed_float16")
+
+        # a comparison of text, without another branch that scales the loss
+        > manual: decides whether this branch is taken
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+          if tf.__version__ < "2.4":
+        -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
 
         # an import that is tried
           try:
