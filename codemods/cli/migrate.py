@@ -75,7 +75,7 @@ def _show_stale(request: Request, accepted: Baseline, summary: Summary, messages
     """Prints the entries of the baseline that match nothing any more, with `-v`."""
     if not request.verbose or request.baseline is None:
         return
-    for key in accepted.stale(summary.checked):
+    for key in accepted.stale(summary.checked - summary.failing):
         if request.options.selects(key.code):
             messages.say(f"{quoted(request.baseline)}: stale: {key.words}")
 

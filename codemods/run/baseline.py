@@ -90,7 +90,7 @@ class Baseline:
         return outcome._replace(changed=False, diff=b"", replacements=(), note=note)
 
     def stale(self, checked: Collection[str]) -> Iterator[Key]:
-        """The entries that nothing in the checked files, given by absolute path, matches."""
+        """The entries that nothing in the checked files, given by their real paths, matches."""
         for key, count in sorted((self._left or {}).items()):
             path = os.path.join(self._base, key.path)
             if count > 0 and (os.path.realpath(path) in checked or not os.path.exists(path)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import pickle
 import zlib
 from collections.abc import Iterator
@@ -139,7 +140,8 @@ class Summary:
 
     Attributes:
       files: the number of files checked.
-      checked: their absolute paths.
+      checked: their real paths.
+      failing: those of files that could not be processed, so nothing is known about their findings.
       changed: the number of files that the edits change.
       failed: the number of files that could not be processed.
       safe, unsafe, manual: the number of findings with each outcome.
@@ -165,6 +167,7 @@ class Summary:
         self.needs_shim = self.have_shim = False
         self.requirements: list[str] = []
         self.checked: frozenset[str] = frozenset()
+        self.failing: set[str] = set()
         self.keras = KerasChoice(None, "not decided", is_given=True)
         self.files = self.changed = self.failed = self.left = 0
         self.safe = self.unsafe = self.manual = self.other_contrib = 0
@@ -176,7 +179,9 @@ class Summary:
         """
         self.files += is_data(outcome.path) and bool(outcome.findings)
         self.changed += outcome.changed
-        self.failed += outcome.error is not None
+        if outcome.error is not None:
+            self.failed += 1
+            self.failing.add(os.path.realpath(outcome.path))
         self.other_contrib += outcome.other_contrib
         self.needs_shim |= outcome.needs_shim
         for finding in outcome.findings:

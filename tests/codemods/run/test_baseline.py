@@ -85,6 +85,13 @@ def test_stale_entries_are_shown_on_request(accepted):
     assert "stale" not in accepted.run("migrate", "--baseline", "base.json").err
 
 
+def test_entries_of_a_file_that_cannot_be_read_are_not_stale(accepted):
+    accepted.write(a=LEGACY + b"def broken(:\n")
+    ran = accepted.run("migrate", "--baseline", "base.json", "-v")
+    assert ran.status == 2
+    assert "stale" not in ran.err
+
+
 def test_it_is_the_same_from_every_directory_of_a_repository(command_line, monkeypatch):
     git("init", "-q")
     command_line.write(c__d=LEGACY)
