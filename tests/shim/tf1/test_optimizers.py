@@ -277,8 +277,10 @@ def test_each_optimizer_takes_each_loss_scale(scale_of, optimizer_of):
         assert trace == [[0.5, 8.0], [0.5, 4.0], [0.0, 4.0], [-0.5, 8.0]]
 
 
-def test_sync_replicas_around_waits_after_a_skipped_step(make):
+def test_sync_replicas_around_waits_after_a_skipped_step(make, subject):
     """`docs/tf1.md`: a skipped step does not advance the global step, for which it waits."""
+    if subject == ("contrib", "original"):
+        pytest.skip("it reads the pairs twice, and SyncReplicasOptimizer gives an iterator")
     with tf.Graph().as_default():
         variable = tf1.get_variable("v", initializer=1.0, use_resource=True)
         factor = tf1.placeholder_with_default(1.0, [])
