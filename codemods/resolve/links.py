@@ -67,7 +67,7 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
         stars=frozenset(reader.stars),
         loads=loads,
         reads_of_loaded=reader.names_of_attributes if loads else frozenset(),
-        traits=frozenset(_traits(nodes)),
+        traits=frozenset(_traits(nodes, reader)),
     )
 
 
@@ -139,11 +139,11 @@ class _Reader:
         names: set[str] = set()
         for attribute in self._chains:
             root, attributes = _chain(attribute)
-            if root not in self._names_of_tensorflow:
+            if root not in self.names_of_tensorflow:
                 names.update(attributes)
         for call in self._nodes.of(ast.Call):
             is_getattr = _function(call) == "getattr" and len(call.args) > 1
-            if is_getattr and _chain(call.args[0])[0] not in self._names_of_tensorflow:
+            if is_getattr and _chain(call.args[0])[0] not in self.names_of_tensorflow:
                 names.add(_literal(call.args[1]) or _ANY)
         return frozenset(names)
 
@@ -155,7 +155,7 @@ class _Reader:
         return [attribute for attribute in attributes if id(attribute) not in inner]
 
     @functools.cached_property
-    def _names_of_tensorflow(self) -> frozenset[str]:
+    def names_of_tensorflow(self) -> frozenset[str]:
         """The names that the file binds to TensorFlow, the shim, or what is in these, only.
 
         Neither `None`, as where an import fails, nor a parameter of the same name counts.
@@ -334,7 +334,7 @@ def _loads_files(call: ast.Call) -> bool:
     return function in _LOADING and not (function == "exec" and _first_text(call))
 
 
-def _traits(nodes: PythonNodes) -> Iterator[Trait]:
+def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:
     """What a file has, as far as attributes show."""
     attributes = nodes.of(ast.Attribute)
     names = {name.id for name in nodes.of(ast.Name)}
@@ -343,7 +343,7 @@ def _traits(nodes: PythonNodes) -> Iterator[Trait]:
         node.attr == "compile" and _chain(node.value)[0] not in _REGULAR_EXPRESSIONS
         for node in attributes
     )
-    got = _attributes_got(nodes)
+    got = _attributes_got(nodes, reader)
     names |= got
     loads_models = "load_model" in names or any(node.attr == "load_model" for node in attributes)
     if loads_models:
@@ -454,27 +454,43 @@ def _is_from_dict(node: ast.Subscript) -> bool:
     return (is_vars or is_dict) and _literal(node.slice) == "optimizer"
 
 
-def _attributes_got(nodes: PythonNodes) -> set[str]:
+def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:
     """The attributes that calls read by their names.
 
     As in `getattr(x, "name")`, `attrgetter("first.second")` and `methodcaller("name")`. The name
-    may be in a variable of a loop over literals, or one that a literal is assigned to.
+    may be in a variable of a loop over literals, or one that a literal is assigned to. Every other
+    variable, such as a parameter, may stand for the optimizer of a model, and a name that is put
+    together for a step with it, too; but not where TensorFlow is read, as in jpata/particleflow:
+    `getattr(tf.keras.losses, config["loss"])`.
     """
-    reading = [call for call in nodes.of(ast.Call) if _function(call) in _READING]
-    arguments = [node for call in reading for node in call.args[_READING[_function(call)]]]
-    variables = {node.id for node in arguments if isinstance(node, ast.Name)}
-    texts = [text for node in arguments for text in [_literal(node)] if text]
-    if variables:
-        texts += _texts_of_variables(nodes, variables)
+    named = [(call, name) for call in nodes.of(ast.Call) for name in _names_given(call)]
+    variables = {name.id for _, name in named if isinstance(name, ast.Name)}
+    known = _texts_of_variables(nodes, variables) if variables else {}
+    texts = [text for found in known.values() for text in found]
+    texts += [_literal(name) for _, name in named]
+    for call, name in named:
+        is_variable = isinstance(name, ast.Name)
+        is_known = name.id in known if isinstance(name, ast.Name) else bool(_literal(name))
+        if not is_known and _chain(call.args[0])[0] not in reader.names_of_tensorflow:
+            texts += ["optimizer"] if is_variable else ["optimizer", *_APPLYING]
     return {name for text in texts for name in text.split(".")}
 
 
-def _texts_of_variables(nodes: PythonNodes, variables: Set[str]) -> Iterator[str]:
-    """The strings that variables stand for, where these are literals."""
+def _names_given(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that are names of attributes; none if it reads no attributes."""
+    function = _function(call)
+    return call.args[_READING[function]] if function in _READING else []
+
+
+def _texts_of_variables(nodes: PythonNodes, variables: Set[str]) -> dict[str, list[str]]:
+    """The strings that variables stand for, by those that a literal is given."""
     pairs = [(loop.target, loop.iter) for loop in nodes.of(ast.For)]
     pairs += [(loop.target, loop.iter) for loop in nodes.of(ast.comprehension)]
     pairs += [(node.targets[0], node.value) for node in nodes.of(ast.Assign)]
+    found: dict[str, list[str]] = {}
     for target, value in pairs:
-        is_variable = isinstance(target, ast.Name) and target.id in variables
-        if is_variable and isinstance(value, _LITERALS):
-            yield from _texts_in(value)
+        if not isinstance(target, ast.Name) or target.id not in variables:
+            continue
+        if isinstance(value, _LITERALS):
+            found.setdefault(target.id, []).extend(_texts_in(value))
+    return found

@@ -366,6 +366,8 @@ WITH_MODEL_OPTIMIZER = {
             "the dictionary": "model.__dict__['optimizer']",
             "a name in a variable": "NAME = 'optimizer'\ngetattr(model, NAME)",
             "names of a loop": "for name in ('loss', 'optimizer'):\n    getattr(model, name)",
+            "a parameter": "get = lambda x, name: getattr(x, name)\nget(model, 'optimizer')",
+            "a name that is put together": "getattr(model, 'opti' + 'mizer')",
         }.items()
     },
     "attrgetter of a path": {
@@ -377,6 +379,9 @@ WITH_MODEL_OPTIMIZER = {
         "main.py": "from operator import methodcaller\n"
         + POLICY
         + "methodcaller('apply_gradients', pairs)(model.optimizer)\n"
+    },
+    "a method that is put together": {
+        "main.py": POLICY + "getattr(model.optimizer, f'apply_{what}')(pairs)\n"
     },
     "compiled by name": {
         "main.py": POLICY.replace("model.compile", "getattr(model, 'compile')")
@@ -404,6 +409,7 @@ WITH_OWN_OPTIMIZER = {
         + "print(model.optimizer, model.optimizer.learning_rate, model.optimizer is None)\n"
         + "rate = getattr(model.optimizer, 'lr', None)\n"
         + "for name in ('loss', 'name'):\n    print(getattr(model, name), vars(model)['loss'])\n"
+        + "loss = getattr(tf.keras.losses, config['loss'])\n"
     },
     "the step of Keras 3": {
         "main.py": STEP_OF_OPTIMIZER
