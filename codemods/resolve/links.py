@@ -458,22 +458,29 @@ def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:
     """The attributes that calls read by their names.
 
     As in `getattr(x, "name")`, `attrgetter("first.second")` and `methodcaller("name")`. The name
-    may be in a variable of a loop over literals, or one that a literal is assigned to. Every other
-    variable, such as a parameter, may stand for the optimizer of a model, and a name that is put
-    together for a step with it, too; but not where TensorFlow is read, as in jpata/particleflow:
+    may be in a variable of a loop over literals, or one that a literal is assigned to. What other
+    names may stand for is not asked where TensorFlow is read, as in jpata/particleflow:
     `getattr(tf.keras.losses, config["loss"])`.
     """
     named = [(call, name) for call in nodes.of(ast.Call) for name in _names_given(call)]
     variables = {name.id for _, name in named if isinstance(name, ast.Name)}
     known = _texts_of_variables(nodes, variables) if variables else {}
-    texts = [text for found in known.values() for text in found]
-    texts += [_literal(name) for _, name in named]
+    texts = []
     for call, name in named:
-        is_variable = isinstance(name, ast.Name)
-        is_known = name.id in known if isinstance(name, ast.Name) else bool(_literal(name))
-        if not is_known and _chain(call.args[0])[0] not in reader.names_of_tensorflow:
-            texts += ["optimizer"] if is_variable else ["optimizer", *_APPLYING]
+        found = known.get(name.id, []) if isinstance(name, ast.Name) else [_literal(name)]
+        if not any(found) and _chain(call.args[0])[0] not in reader.names_of_tensorflow:
+            found = _possible_names(name)
+        texts += found
     return {name for text in texts for name in text.split(".")}
+
+
+def _possible_names(name: ast.expr) -> list[str]:
+    """What matters of the names that an expression may stand for, where nothing says which.
+
+    A variable, such as a parameter, may be the optimizer of a model. A name that is put together
+    may be the method that makes a step with it, too.
+    """
+    return ["optimizer"] if isinstance(name, ast.Name) else ["optimizer", *_APPLYING]
 
 
 def _names_given(call: ast.Call) -> list[ast.expr]:
