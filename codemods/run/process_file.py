@@ -50,6 +50,8 @@ _MOST_WORDS = 20_000
 """Words beside `import` in a file that cannot be parsed; one with more may import every file."""
 _IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
 """A line with `import`; without the anchor, other lines would be searched from each byte on."""
+_OPEN = re.compile(rb"\bimport[\s\\]*\((?![^()#\n]*\))")
+"""An import with a parenthesis that is not closed in the same line."""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -289,18 +291,26 @@ def importing_lines(source: bytes) -> Iterator[bytes]:
 
 
 def _end_of_import(source: bytes, start: int, end: int) -> int:
-    """Where the statement in a line ends: after its parentheses, and not at a backslash."""
-    still_open = 0
-    while True:
-        code = source[start:end].partition(b"#")[0]
-        still_open += code.count(b"(") - code.count(b")")
-        is_continued = still_open > 0 or code.rstrip().endswith(b"\\")
-        if not is_continued or end == len(source):
+    """Where the statement in a line ends: after its parenthesis, and not at a backslash."""
+    last = start
+    while end < len(source) and source[last:end].rstrip(b"\r").endswith(b"\\"):
+        last, end = end + 1, _end_of_line(source, end + 1)
+    if not _OPEN.search(source, start, end):
+        return end
+    # In its parenthesis, there are only names, commas and comments.
+    closing = source.find(b")", end)
+    while closing >= 0:
+        line = source.rfind(b"\n", end - 1, closing) + 1
+        end = _end_of_line(source, closing)
+        if source.find(b"#", line, closing) < 0:
             return end
-        start = end + 1
-        end = source.find(b"\n", start)
-        if end < 0:
-            end = len(source)
+        closing = source.find(b")", end)
+    return len(source)
+
+
+def _end_of_line(source: bytes, start: int) -> int:
+    end = source.find(b"\n", start)
+    return len(source) if end < 0 else end
 
 
 def _links_of_unparsed(source: bytes) -> Links:

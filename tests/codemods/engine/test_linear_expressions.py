@@ -77,6 +77,23 @@ def test_time_grows_with_the_size(name):
 
 
 @pytest.mark.parametrize(
+    ("source", "imports"),
+    [
+        ("import a\nprint a\n", ["import a"]),
+        ("from a import b; print (b,\n  c)\n", ["from a import b; print (b,"]),
+        ("from a import (b,  # )\n  # ) and\n  c)\nd = 1\n", [
+            "from a import (b,  # )\n  # ) and\n  c)"
+        ]),
+        ("import a, \\\n  b\nc = 1\n", ["import a, \\\n  b"]),
+        ("from a import \\\n  (b,\n  c)\nd = 1\n", ["from a import \\\n  (b,\n  c)"]),
+        ("import (\na,\nb\n", ["import (\na,\nb\n"]),
+    ],
+)  # fmt: skip
+def test_an_import_goes_on_to_its_end(source, imports):
+    assert [lines.decode() for lines in lines_with_import(source.encode())] == imports
+
+
+@pytest.mark.parametrize(
     ("source", "refers"),
     [
         (b"import tensorflow\nfrom keras import mixed_precision", True),
