@@ -11,7 +11,7 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Optional
+from typing import Any, Optional
 
 from ..facts import Links, Trait
 from ..project.entry_points import objects_named
@@ -44,8 +44,13 @@ _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
 _LOOKING = ("hasattr", "isinstance", "print", "type")
 """Functions that do nothing with an optimizer that they are given."""
-_READING = {"getattr": slice(1, 2), "attrgetter": slice(None), "methodcaller": slice(1)}
+_READING = {
+    "getattr": slice(1, 2), "getattr_static": slice(1, 2), "__getattribute__": slice(-1, None),
+    "attrgetter": slice(None), "methodcaller": slice(1),
+}  # fmt: skip
 """Functions that read attributes, with those of their arguments that are names."""
+_PATTERN: Any = getattr(ast, "MatchClass", None)
+"""A class in a pattern, which Python 3.9 does not have."""
 _LITERALS = (ast.Constant, ast.List, ast.Set, ast.Tuple)
 
 
@@ -343,7 +348,7 @@ def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:
         node.attr == "compile" and _chain(node.value)[0] not in _REGULAR_EXPRESSIONS
         for node in attributes
     )
-    got = _attributes_got(nodes, reader)
+    got = _attributes_got(nodes, reader) | _attributes_matched(nodes)
     names |= got
     loads_models = "load_model" in names or any(node.attr == "load_model" for node in attributes)
     if loads_models:
@@ -388,7 +393,7 @@ def _step_traits(
     Args:
       nodes: the nodes of the file.
       attributes: those that are attributes.
-      got: the names of attributes that calls read.
+      got: the names of attributes that calls and patterns read.
     """
     if any(node.attr == "scale_loss" for node in attributes):
         return
@@ -405,7 +410,7 @@ def _step_traits(
     for call in calls:
         if _only_looks(call):
             looked_at.update(map(id, call.args))
-    from_dict = any(map(_is_from_dict, nodes.of(ast.Subscript)))
+    from_dict = any(map(_is_from_dict, [*nodes.of(ast.Subscript), *calls]))
     if of_models - looked_at or "optimizer" in got or from_dict:
         yield Trait.HANDED_ON
 
@@ -446,12 +451,20 @@ def _only_looks(call: ast.Call) -> bool:
     return _function(call) in _LOOKING or (bool(name) and name not in _APPLYING)
 
 
-def _is_from_dict(node: ast.Subscript) -> bool:
-    """Whether it is `vars(x)["optimizer"]` or `x.__dict__["optimizer"]`."""
-    owner = node.value
+def _is_from_dict(node: ast.expr) -> bool:
+    """Whether it is `vars(x)["optimizer"]` or `x.__dict__["optimizer"]`, or these with `get`.
+
+    Any key that is not a literal may be that one.
+    """
+    if isinstance(node, ast.Subscript):
+        owner, key = node.value, node.slice
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        owner, key = node.func.value, node.args[0]
+    else:
+        return False
     is_vars = isinstance(owner, ast.Call) and _function(owner) == "vars"
     is_dict = isinstance(owner, ast.Attribute) and owner.attr == "__dict__"
-    return (is_vars or is_dict) and _literal(node.slice) == "optimizer"
+    return (is_vars or is_dict) and (_literal(key) or "optimizer") == "optimizer"
 
 
 def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:
@@ -472,6 +485,12 @@ def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:
             found = _possible_names(name)
         texts += found
     return {name for text in texts for name in text.split(".")}
+
+
+def _attributes_matched(nodes: PythonNodes) -> set[str]:
+    """The attributes that patterns read, as in `case Model(optimizer=value)`."""
+    patterns = nodes.of(_PATTERN) if _PATTERN is not None else []
+    return {name for pattern in patterns for name in pattern.kwd_attrs}
 
 
 def _possible_names(name: ast.expr) -> list[str]:

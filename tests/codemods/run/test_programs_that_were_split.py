@@ -364,11 +364,19 @@ WITH_MODEL_OPTIMIZER = {
             "attrgetter": "operator.attrgetter('optimizer')(model)",
             "vars": "vars(model)['optimizer']",
             "the dictionary": "model.__dict__['optimizer']",
+            "get of the dictionary": "vars(model).get('optimizer')",
+            "a key in a variable": "vars(model)[name]",
+            "the method behind getattr": "object.__getattribute__(model, 'optimizer')",
             "a name in a variable": "NAME = 'optimizer'\ngetattr(model, NAME)",
             "names of a loop": "for name in ('loss', 'optimizer'):\n    getattr(model, name)",
             "a parameter": "get = lambda x, name: getattr(x, name)\nget(model, 'optimizer')",
             "a name that is put together": "getattr(model, 'opti' + 'mizer')",
         }.items()
+    },
+    "a pattern": {
+        "main.py": POLICY
+        + "match model:\n    case tf.keras.Model(optimizer=opt):\n"
+        + "        opt.apply_gradients(pairs)\n"
     },
     "attrgetter of a path": {
         "main.py": "from operator import attrgetter\n"
