@@ -49,6 +49,8 @@ _READING = {
     "attrgetter": slice(None), "methodcaller": slice(1),
 }  # fmt: skip
 """Functions that read attributes, with those of their arguments that are names."""
+_DICTIONARIES = ("vars", "getmembers")
+"""Functions that return the attributes of an object by their names."""
 _PATTERN: Any = getattr(ast, "MatchClass", None)
 """A class in a pattern, which Python 3.9 does not have."""
 _LITERALS = (ast.Constant, ast.List, ast.Set, ast.Tuple)
@@ -397,22 +399,26 @@ def _step_traits(
     """
     if any(node.attr == "scale_loss" for node in attributes):
         return
-    calls = nodes.of(ast.Call)
     applying = [node for node in attributes if node.attr in _APPLYING]
     if applying or not got.isdisjoint(_APPLYING):
         yield Trait.APPLIES
     of_models = _optimizers_of_models(nodes, attributes)
     if any(id(node.value) in of_models for node in applying):
         yield Trait.LOOP
+    is_named = "optimizer" in got or _reads_dictionary(nodes, attributes)
+    if is_named or of_models - _looked_at(nodes, attributes):
+        yield Trait.HANDED_ON
+
+
+def _looked_at(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[int]:
+    """The `id` of each expression that is not handed on: an attribute is read, or a value shown."""
     looked_at = {id(node.value) for node in attributes}
     for comparison in nodes.of(ast.Compare):
         looked_at.update(map(id, [comparison.left, *comparison.comparators]))
-    for call in calls:
+    for call in nodes.of(ast.Call):
         if _only_looks(call):
             looked_at.update(map(id, call.args))
-    from_dict = any(map(_is_from_dict, [*nodes.of(ast.Subscript), *calls]))
-    if of_models - looked_at or "optimizer" in got or from_dict:
-        yield Trait.HANDED_ON
+    return looked_at
 
 
 def _optimizers_of_models(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[int]:
@@ -451,20 +457,20 @@ def _only_looks(call: ast.Call) -> bool:
     return _function(call) in _LOOKING or (bool(name) and name not in _APPLYING)
 
 
-def _is_from_dict(node: ast.expr) -> bool:
-    """Whether it is `vars(x)["optimizer"]` or `x.__dict__["optimizer"]`, or these with `get`.
+def _reads_dictionary(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> bool:
+    """Whether the file may read `optimizer` in the dictionary of an object.
 
-    Any key that is not a literal may be that one.
+    As in `vars(x)["optimizer"]`, `{**x.__dict__}.get("optimizer")`, or with a key that is no
+    literal. `vars(arguments)["rate"]` is common, and is none of these.
     """
-    if isinstance(node, ast.Subscript):
-        owner, key = node.value, node.slice
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-        owner, key = node.func.value, node.args[0]
-    else:
+    dictionaries = {id(call) for call in nodes.of(ast.Call) if _function(call) in _DICTIONARIES}
+    dictionaries |= {id(node) for node in attributes if node.attr == "__dict__"}
+    if not dictionaries:
         return False
-    is_vars = isinstance(owner, ast.Call) and _function(owner) == "vars"
-    is_dict = isinstance(owner, ast.Attribute) and owner.attr == "__dict__"
-    return (is_vars or is_dict) and (_literal(key) or "optimizer") == "optimizer"
+    if any(constant.value == "optimizer" for constant in nodes.of(ast.Constant)):
+        return True
+    subscripts = (node for node in nodes.of(ast.Subscript) if id(node.value) in dictionaries)
+    return any(not _literal(node.slice) for node in subscripts)
 
 
 def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:

@@ -1036,12 +1036,12 @@ CODEMODS = r"""
     + if any(is_compiling):
     - return {name for pattern in patterns for name in pattern.kwd_attrs}
     + return set()
-    - return (is_vars or is_dict) and (_literal(key) or "optimizer") == "optimizer"
-    + return (is_vars or is_dict) and _literal(key) == "optimizer"
+    - return any(not _literal(node.slice) for node in subscripts)
+    + return False
 
     # codemods/run/test_programs_that_were_split.py::test_a_policy_goes_with_model_optimizer
-    - if of_models - looked_at or "optimizer" in got or from_dict:
-    + if "optimizer" in got or from_dict:
+    - if is_named or of_models - _looked_at(nodes, attributes):
+    + if is_named:
     - return {name for text in texts for name in text.split(".")}
     + return set(texts)
     - traits[step] = _traits_of(step, facts, connections).intersection(OF_STEPS)
