@@ -548,6 +548,10 @@ SHIM = r"""
     - if numbers not in seen:
     + if True:
 
+    # shim/recording/test_show.py::test_what_to_do_next
+    - self.unseen += not is_finite and bad is None
+    + self.unseen += bad is None
+
     # shim/recording/test_compare.py::test_a_cause_in_the_norms_of_variables_must_be_that_of_all
     - return causes.pop() if len(causes) == 1 else None
     + return sorted(causes, key=str)[0]

@@ -18,6 +18,13 @@ SCALES_NO_LOSS = (
     "itself, call get_scaled_loss() (in Keras 3 scale_loss(), with v1 optimizers minimize() or "
     "compute_gradients())"
 )
+NOT_EXAMINED = (
+    "the gradients were not examined, so run it without --no-norm to see which were not finite"
+)
+MADE_INSIDE = (
+    "all gradients were finite where they were recorded, so look at what the inner optimizer does "
+    "with them"
+)
 MIXED_FLOAT16 = (
     "mixed_float16 is on and nothing scales the loss, so small gradients become 0: wrap the "
     "optimizer in tfls.keras.mixed_precision.LossScaleOptimizer, and scale the loss with it where "
