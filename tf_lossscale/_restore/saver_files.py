@@ -64,7 +64,9 @@ def read(checkpoint: Checkpoint, names: Optional[Names], reader: CheckpointReade
     """Reads the names in a file, and no tensor yet, but for counters."""
     prefix = checkpoint.prefix
     if names is None:
-        first = next((key for key in sorted(checkpoint.tensors)), "w")
+        # A variable of the model, rather than a counter, which is found by its name.
+        shapes = {key: shape for key, (_, shape) in sorted(checkpoint.tensors.items())}
+        first = max(shapes, key=lambda key: len(shapes[key]), default="w")
         raise RestoreError(
             f"{prefix}: is a file of tf.train.Saver, which has names of variables and no objects. "
             f"Pass names={{{first!r}: variable, ...}}, the variables of the program by their names "

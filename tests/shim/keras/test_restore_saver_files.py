@@ -106,7 +106,7 @@ def refused(path: str, words: str, names: Any = names_of, **options: Any):
 @pytest.mark.parametrize(
     ("words", "names", "options"),
     [
-        ("Pass names=", None, {}),
+        (r"Pass names=\{'v': variable, ", None, {}),
         ("names= is a list", lambda variable: ["v"], {}),
         ("the file has no 'w'", lambda variable: {"w": variable}, {}),
         ("the model has no variable 'w'", lambda variable: {"v": "w"}, {}),
