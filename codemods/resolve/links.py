@@ -411,7 +411,7 @@ def _step_traits(
 
 
 def _looked_at(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[int]:
-    """The `id` of each expression that is not handed on: an attribute is read, or a value shown."""
+    """The `id`s of expressions that are only compared or shown, or asked for an attribute."""
     looked_at = {id(node.value) for node in attributes}
     for comparison in nodes.of(ast.Compare):
         looked_at.update(map(id, [comparison.left, *comparison.comparators]))
@@ -477,7 +477,7 @@ def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:
     """The attributes that calls read by their names.
 
     As in `getattr(x, "name")`, `attrgetter("first.second")` and `methodcaller("name")`. The name
-    may be in a variable of a loop over literals, or one that a literal is assigned to. What other
+    may be in a variable of a loop over literals, or one that literals are assigned to. What other
     names may stand for is not asked where TensorFlow is read, as in jpata/particleflow:
     `getattr(tf.keras.losses, config["loss"])`.
     """
@@ -515,14 +515,26 @@ def _names_given(call: ast.Call) -> list[ast.expr]:
 
 
 def _texts_of_variables(nodes: PythonNodes, variables: Set[str]) -> dict[str, list[str]]:
-    """The strings that variables stand for, by those that a literal is given."""
+    """The strings that variables stand for, by those that are given literals and nothing else.
+
+    A file can have several variables of one name, such as a parameter.
+    """
     pairs = [(loop.target, loop.iter) for loop in nodes.of(ast.For)]
     pairs += [(loop.target, loop.iter) for loop in nodes.of(ast.comprehension)]
     pairs += [(node.targets[0], node.value) for node in nodes.of(ast.Assign)]
+    literals = [(target, value) for target, value in pairs if isinstance(value, _LITERALS)]
+    others = _names_bound(nodes, {id(target) for target, _ in literals})
     found: dict[str, list[str]] = {}
-    for target, value in pairs:
-        if not isinstance(target, ast.Name) or target.id not in variables:
-            continue
-        if isinstance(value, _LITERALS):
+    for target, value in literals:
+        if isinstance(target, ast.Name) and target.id in variables - others:
             found.setdefault(target.id, []).extend(_texts_in(value))
     return found
+
+
+def _names_bound(nodes: PythonNodes, targets: Set[int]) -> set[str]:
+    """The names that are bound otherwise than in these targets, as variables or parameters."""
+    stored = (name for name in nodes.of(ast.Name) if isinstance(name.ctx, ast.Store))
+    bound = {name.id for name in stored if id(name) not in targets}
+    bound.update(parameter.arg for parameter in nodes.of(ast.arg))
+    bound.update(alias.asname or alias.name for alias in nodes.of(ast.alias))
+    return bound

@@ -549,8 +549,8 @@ SHIM = r"""
     + if True:
 
     # shim/recording/test_show.py::test_what_to_do_next
-    - self.unseen += not is_finite and bad is None
-    + self.unseen += bad is None
+    - if not self.bad:
+    + if False:
 
     # shim/recording/test_compare.py::test_a_cause_in_the_norms_of_variables_must_be_that_of_all
     - return causes.pop() if len(causes) == 1 else None
@@ -1042,6 +1042,8 @@ CODEMODS = r"""
     + return set()
     - return any(not _literal(node.slice) for node in subscripts)
     + return False
+    - if isinstance(target, ast.Name) and target.id in variables - others:
+    + if isinstance(target, ast.Name) and target.id in variables:
 
     # codemods/run/test_programs_that_were_split.py::test_a_policy_goes_with_model_optimizer
     - if is_named or of_models - _looked_at(nodes, attributes):
