@@ -18,12 +18,9 @@ SCALES_NO_LOSS = (
     "itself, call get_scaled_loss() (in Keras 3 scale_loss(), with v1 optimizers minimize() or "
     "compute_gradients())"
 )
-NOT_EXAMINED = (
-    "the gradients were not examined, so run it without --no-norm to see which were not finite"
-)
-MADE_INSIDE = (
-    "all gradients were finite where they were recorded, so look at what the inner optimizer does "
-    "with them"
+NOT_SEEN = (
+    "no gradient was seen that was not finite: either they were not examined (--no-norm), or it "
+    "happened in another worker or inside the inner optimizer"
 )
 MIXED_FLOAT16 = (
     "mixed_float16 is on and nothing scales the loss, so small gradients become 0: wrap the "

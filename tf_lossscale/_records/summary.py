@@ -64,7 +64,6 @@ class Summary:
       first_bad: the number of the variable in the first of these steps.
       all_bad: in how many of them no variable had a finite gradient.
       bad_counts: in how many of them so many variables had such a gradient.
-      unseen: the number of steps whose gradients were not finite, but not examined one by one.
       scales_no_loss: whether no loss was scaled through the optimizer, as far as that is known.
     """
 
@@ -83,7 +82,6 @@ class Summary:
     bad: Counter[int] = field(default_factory=collections.Counter)
     all_bad: int = 0
     bad_counts: Counter[int] = field(default_factory=collections.Counter)
-    unseen: int = 0
     scales_no_loss: bool = False
     scale: Optional[float] = None
     scales: Optional[Tuple[float, float]] = None
@@ -104,7 +102,6 @@ class Summary:
         self.last_step = step
         applied, bad = values.get("applied"), values.get("bad")
         is_finite = values.get("finite") is not False and bad is None
-        self.unseen += not is_finite and bad is None
         if applied is False:
             self.skipped.add(step)
         elif not is_finite:
@@ -232,7 +229,7 @@ class Summary:
         if is_at_minimum and self.scale is not None:
             cause = advice.of_minimum(self.scale, self.minimum)
         if not self.bad:
-            return f"{cause}: {advice.NOT_EXAMINED if self.unseen else advice.MADE_INSIDE}"
+            return f"{cause}: {advice.NOT_SEEN}"
         first = self.name(self.bad.most_common(1)[0][0])
         count = self.bad_counts.most_common(1)[0][0] if self.bad_counts else None
         return f"{cause}: {advice.of_gradients(first, count, len(self.names))}"
