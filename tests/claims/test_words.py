@@ -22,9 +22,11 @@ def words(text: Text) -> int:
     """The words of prose and tables, each of which has a letter or a digit.
 
     Blocks of code do not count: they are commands, what these print, and programs, and tests run
-    them. Neither do marks that stand alone, such as the bars of a table.
+    them. Neither do marks that stand alone, such as the bars of a table, nor comments, which no
+    reader of the site sees.
     """
-    return sum(1 for word in prose(text).split() if re.search(r"\w", word))
+    seen = re.sub("<!--.*?-->", "", prose(text), flags=re.DOTALL)
+    return sum(1 for word in seen.split() if re.search(r"\w", word))
 
 
 def riddles(texts: List[Text]) -> List[str]:
@@ -42,7 +44,8 @@ def test_the_pages_stay_below_the_limit():
 
 
 def test_words_of_prose_and_tables_count():
-    page = "# A page\n\nTwo words. `one`\n\n```\nnot these\n```\n\n| in | a cell |\n|---|---|\n"
+    page = "# A page\n\nTwo words. `one`\n<!-- not these -->\n\n```\nnot these\n```\n"
+    page += "\n| in | a cell |\n|---|---|\n"
     assert words(Text("docs/made-up.md", 1, page)) == 8
 
 
