@@ -1,4 +1,4 @@
-"""What pages say of Keras 3: which methods `fit` calls (LS405), and which methods our class has."""
+"""What pages say of Keras 3: what `fit` calls (LS405), and what its class and ours have."""
 
 import re
 
@@ -46,6 +46,19 @@ def test_what_fit_calls():
     assert float(seen["scale_loss"]) == 4.0
     assert float(seen["apply_gradients"][0][0][0][0]) == 8.0 * 8.0
     assert float(seen["apply"][0][0][0]) == 8.0
+
+
+def test_compile_wraps_a_plain_optimizer_in_a_class_without_the_names_of_keras_2():
+    policy = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+    finally:
+        tf.keras.mixed_precision.set_global_policy(policy)
+    assert type(model.optimizer) is tf.keras.mixed_precision.LossScaleOptimizer
+    for name in ("get_scaled_loss", "get_unscaled_gradients", "loss_scale"):
+        assert not hasattr(model.optimizer, name)
 
 
 def public_names(optimizer):

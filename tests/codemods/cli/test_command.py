@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, MANUAL, PROGRAM
@@ -33,6 +34,28 @@ def test_nothing_to_do_is_status_0(command_line):
     ran = command_line.run("migrate")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == b"1 file checked: 0 to change, 0 failed, 0 safe, 0 unsafe, 0 manual\n"
+
+
+def test_the_commands_at_the_top_of_the_page_do_what_it_says(command_line):
+    """In this order: a diff, the shim, the final API, and the check of a program on the shim."""
+    page = (Path(__file__).parents[3] / "docs" / "migrate.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^tf-lossscale (migrate.*)$", page.partition("\n```\n\n")[0], re.MULTILINE)
+    show, shim, final, check = (line.split() for line in lines)
+    command_line.write(a=LEGACY)
+    assert b"\n+opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)\n" in (
+        command_line.run(*show).out
+    )
+    assert command_line.bytes_on_disk()["a.py"] == LEGACY
+    assert command_line.run(*shim).status == 0
+    on_the_shim = command_line.bytes_on_disk()["a.py"]
+    assert b"tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, " in on_the_shim
+    assert command_line.run(*check).status == 0
+    assert command_line.run(*final).status == 0
+    written = command_line.bytes_on_disk()["a.py"]
+    assert b"tfls.keras.mixed_precision.LossScaleOptimizer(opt)\n" in written
+    command_line.write(a=LEGACY)
+    assert command_line.run(*check).status == 1
+    assert command_line.bytes_on_disk()["a.py"] == LEGACY
 
 
 def test_what_needs_a_tpu_is_reported_each_time_and_leaves_nothing_to_do(command_line):
@@ -168,6 +191,7 @@ def test_mark_leaves_a_comment_once(command_line):
     assert first.status == 1
     marked = command_line.bytes_on_disk()["a.py"]
     assert marked.count(b"# TODO(LS906): ") == 1
+    assert re.search(rb"^# TODO\(LS906\): .*\nis_scaled = ", marked, re.MULTILINE)
     command_line.run("migrate", "--mark", "--write", "--select", "LS906")
     assert command_line.bytes_on_disk()["a.py"] == marked
 
@@ -281,6 +305,12 @@ def test_explain_shows_the_examples_of_each_rule(command_line):
 
 def start(*argv, code=PROGRAM, **options):
     return subprocess.Popen([sys.executable, "-c", code, *argv], **options)
+
+
+def test_runs_without_tensorflow(legacy):
+    missing = "import sys\nsys.modules['tensorflow'] = sys.modules['numpy'] = None\n"
+    assert start("migrate", "--write", "--keras", "2", code=missing + PROGRAM).wait() == 0
+    assert legacy.bytes_on_disk()["a.py"] == FINAL
 
 
 def test_a_reader_that_has_seen_enough_is_no_traceback(command_line):

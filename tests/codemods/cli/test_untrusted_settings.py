@@ -202,6 +202,13 @@ def test_settings_of_another_user_are_refused(legacy, monkeypatch, link):
     assert legacy.run("migrate", "--no-settings").status == 1
 
 
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="writes files of root")
+def test_settings_of_root_are_read(legacy, monkeypatch):
+    legacy.settings('to = "shim"')
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    assert b"tfls" in legacy.run("migrate").out
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="changes owners, as root")
 def test_a_job_in_a_container_reads_the_settings_where_git_works(legacy, monkeypatch, tmp_path):
     """The files belong to a user outside of the container, in which root runs the job."""

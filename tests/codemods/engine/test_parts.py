@@ -1,6 +1,7 @@
 """A source that is parsed in parts has the tree of the whole; its size is known before."""
 
 import ast
+import pathlib
 import random
 
 import libcst as cst
@@ -83,3 +84,25 @@ def test_a_large_source_is_an_error():
     assert f"more than {MOST_MEMORY // 2**20} MB" in raised.value.message
     assert raised.value.is_syntax
     check_sizes([b"x = '" + b"a, " * 2_000_000 + b"'\n"], TREES)
+
+
+def test_a_megabyte_of_ordinary_code_is_about_the_limit():
+    package = pathlib.Path(parts.__file__).parents[1]
+    own = b"".join(path.read_bytes() for path in sorted(package.rglob("*.py")))
+    own *= 2_000_000 // len(own) + 1
+    check_sizes([own[:750_000]], TREES)
+    with pytest.raises(SourceError):
+        check_sizes([own[:1_333_000]], TREES)
+
+
+def test_a_large_source_without_a_legacy_name_is_a_warning(command_line):
+    statements = b"x = 1\n" * 60_000
+    command_line.write(a=b"use = FLAGS.mixed_precision\n" + statements)
+    ran = command_line.run("migrate", "--check")
+    assert ran.status == 0
+    assert ran.err.startswith("a.py: warning: not checked, but without a legacy name")
+    assert "needs more than 225 MB" in ran.err
+    command_line.write(a=LEGACY + statements)
+    ran = command_line.run("migrate", "--check")
+    assert ran.status == 2
+    assert ran.err.startswith("a.py: error: needs more than 225 MB")

@@ -230,10 +230,12 @@ def test_links(repository):
 # `--write` is allowed only if git could restore what is overwritten.
 
 
-@pytest.mark.parametrize("change", ["tracked", "staged", "new python", "deleted"])
+@pytest.mark.parametrize("change", ["tracked", "staged", "new python", "new notebook", "deleted"])
 def test_a_dirty_tree_is_refused(committed, change):
     if change == "new python":
         committed.write(new=b"x = 1\n")
+    elif change == "new notebook":
+        committed.path("new.ipynb").write_text("{}")
     elif change == "deleted":
         os.unlink("notes.txt")
     else:

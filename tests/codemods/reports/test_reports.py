@@ -66,6 +66,17 @@ def test_json_is_as_promised(tree):
     assert (first["outcome"], first["applied"]) == ("safe", True)
 
 
+def test_applied_edits_are_those_of_the_diff_the_file_and_stdout(command_line):
+    for options in ([], ["--write"], ["-"]):
+        command_line.write(a=LEGACY)
+        ran = command_line.run("migrate", *options, "--report", "json", stdin=LEGACY)
+        (finding,) = json.loads(ran.err if "-" in options else ran.out)["findings"]
+        assert finding["applied"], options
+    command_line.write(a=MANUAL)
+    ran = command_line.run("migrate", "--write", "--report", "json")
+    assert [finding["applied"] for finding in json.loads(ran.out)["findings"]] == [False]
+
+
 def test_paths_are_relative_to_the_working_directory(tree, monkeypatch):
     absolute = tree.run("migrate", str(tree.directory), "--report", "json").out
     assert absolute == tree.run("migrate", "--report", "json").out

@@ -53,3 +53,16 @@ def test_methods_of_keras_2_on_an_optimizer_from_elsewhere_are_reported(made, ta
     )
     codes = {finding.code for finding in transformed(source, TARGETS[target]).findings}
     assert codes & {"LS406", "LS407"}
+
+
+@pytest.mark.parametrize("statement", ["{} = Mine", "setattr({0}, {1!r}, Mine)", "del {}"])
+def test_a_place_that_assigns_to_a_legacy_name_is_reported_and_not_renamed(statement):
+    owner, name = "tf.keras.mixed_precision.experimental", "LossScaleOptimizer"
+    line = (
+        statement.format(owner, name)
+        if "setattr" in statement
+        else statement.format(f"{owner}.{name}")
+    )
+    result = transformed(f"import tensorflow as tf\n\n{line}\n", TARGETS["shim"])
+    assert line in result.source.decode()
+    assert [finding.outcome.value for finding in result.findings] == ["manual"]

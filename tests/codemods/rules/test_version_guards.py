@@ -249,6 +249,42 @@ print(mp.{use})
     assert transform(first.source, TARGETS[target]).source == first.source
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_current_branch_goes_to_the_shim_with_the_old_one(target):
+    condition = 'version.parse(tf.__version__) < version.parse("2.4")'
+    source = f"""\
+import tensorflow as tf
+from packaging import version
+
+if {condition}:
+    tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+else:
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+"""
+    result = transformed(source, TARGETS[target])
+    after = source.replace("    tf.keras", "    tfls.keras")
+    assert result.source.decode().replace("import tf_lossscale as tfls\n", "") == after
+    (note,) = [finding for finding in result.findings if finding.code == "LS908"]
+    assert (note.outcome, note.is_left) == (Safety.SAFE, False)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_import_of_the_shim_that_always_succeeds_is_reported(target):
+    """What handled its error on later versions is not run any more."""
+    source = """\
+try:
+    from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+    has_contrib = True
+except ImportError:
+    has_contrib = False
+"""
+    result = transformed(source, TARGETS[target])
+    assert "from tf_lossscale.contrib.mixed_precision import" in result.source.decode()
+    (finding,) = [finding for finding in result.findings if finding.code == "LS908"]
+    assert finding.outcome is Safety.MANUAL
+    assert "this import succeeds on every TensorFlow" in finding.message
+
+
 MODULES = {
     "in both branches": (
         "if OLD:\n    mp = tf.keras.mixed_precision.experimental\n"

@@ -46,6 +46,16 @@ def test_a_module_that_stays_is_reported_where_it_is_read(command_line):
     assert "wrap.py:3 LS902 manual" in result.findings
 
 
+def test_a_file_that_names_no_class_is_not_searched_for_what_it_does_to_an_optimizer(command_line):
+    made = "import tensorflow as tf\n\nopt = tf.keras.mixed_precision.experimental."
+    made += "LossScaleOptimizer(tf.keras.optimizers.SGD(), 'dynamic')\n"
+    uses = "opt.momentum = 0.5\n"
+    found = migrate(command_line, {"made.py": made + uses}).findings
+    assert any("LS305" in finding for finding in found)
+    files = {"made.py": made, "uses.py": "from made import opt\n\n" + uses}
+    assert not any("LS305" in finding for finding in migrate(command_line, files).findings)
+
+
 FLAG = """\
 import tensorflow as tf
 {imports}
