@@ -34,7 +34,6 @@ PENDING = frozenset(
         "docs/is-it-scaled.md",
         "docs/keras.md",
         "docs/known-differences.md",
-        "docs/migrate.md",
         "docs/monitoring.md",
         "docs/prove.md",
         "docs/scale-at-1.md",
