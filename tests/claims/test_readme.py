@@ -2,13 +2,14 @@
 
 import re
 import runpy
+import subprocess
 
 import pytest
-from documents import ROOT, Text, blocks
+from documents import ROOT, Text, blocks, config
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Safety, Target
 
-PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = re.sub("<!--.*?-->", "", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
 HOME = "https://example.org/home"
 
 
@@ -47,3 +48,40 @@ def test_without_an_address_the_package_page_has_no_links(package_page):
     page = package_page(PAGE, "")
     assert "](" not in page
     assert "Known differences".lower() in page
+
+
+@pytest.mark.parametrize("target", ["demo", "test"])
+def test_make_installs_all_that_it_needs(target, tmp_path):
+    """In environments that are not there yet: make says what it would run."""
+    places = [f"{name}={tmp_path}" for name in ("DEMO", "TEST")]
+    done = subprocess.run(
+        ["make", "--dry-run", target, "PYTHON=python3", *places],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.replace("\\\n", "").splitlines()
+    programs = [line.split()[0] for line in lines]
+    assert f"python3 -m venv --clear {tmp_path}" in lines
+    assert any(line.startswith(f".ci/retry {tmp_path}/bin/pip install") for line in lines)
+    own = {program for program in programs if not program.startswith(f"{tmp_path}/bin/")}
+    assert own <= {"python3", "make", ".ci/retry", "echo", "touch", "rm", "diff"}
+
+
+def test_start_here_leads_to_all_guides():
+    """And to the pages of the rules; the reference is in the navigation of the site."""
+    docs = (ROOT / "docs").resolve()
+    found, new = set(), {docs / "index.md"}
+    while new:
+        page = new.pop()
+        found.add(page)
+        links = re.findall(r"\]\(([\w./-]+\.md)", page.read_text(encoding="utf-8"))
+        pages = {page.parent.joinpath(link).resolve() for link in links}
+        new |= {page for page in pages if docs in page.parents} - found
+    assert {*docs.glob("*.md"), *docs.glob("rules/*.md")} - found == set()
+
+
+def test_the_license_is_that_of_the_package():
+    assert config("setup.cfg")["metadata"]["license"] == PAGE.split()[-1]
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")[:200]

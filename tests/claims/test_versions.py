@@ -93,6 +93,11 @@ def test_the_readme_names_the_pythons_that_are_required():
     assert f"needs Python {codemods}" in " ".join(read("docs/migrate.md").split())
 
 
+def test_the_readme_names_the_candidate():
+    named = re.findall(r"the candidate ([\w.]+)\. ", " ".join(read("README.md").split()))
+    assert named == [release.tensorflow for release in CANDIDATES]
+
+
 def test_make_and_the_readme_name_the_same_pythons():
     low, high = re.search(r"\(3, (\d+)\) <= .* <= \(3, (\d+)\)", read("Makefile")).groups()
     for text in (read("README.md"), read("Makefile").partition("PYTHON ?=")[0]):

@@ -88,6 +88,34 @@ def test_help_comes_at_once_and_without_tensorflow(of):
     assert fastest < 0.6, f"tf-lossscale --help took {fastest:.2f} s"
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "shown"),
+    [
+        (["migrate", "--to", "shim", "train.py"], 1, "+x = tfls.train.experimental.FixedLossScale"),
+        (["compare", "run.jsonl", "run.jsonl"], 0, "bit-identical"),
+        (["show", "run.jsonl"], 0, "32768 in all steps"),
+    ],
+)
+def test_what_needs_no_tensorflow(words, status, shown, tmp_path):
+    page = pathlib.Path(ROOT, "docs", "compare.md").read_text(encoding="utf-8")
+    record = page.partition("```json\n")[2].partition("```")[0]
+    (tmp_path / "run.jsonl").write_text(record)
+    (tmp_path / "train.py").write_text(
+        "import tensorflow as tf\n\nx = tf.train.experimental.FixedLossScale(8)\n"
+    )
+    start = "import sys; sys.modules['tensorflow'] = None; from tf_lossscale._cli.main import main"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{start}; sys.exit(main())", *words],
+        env=dict(os.environ, PYTHONPATH=ROOT),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (status, "")
+    assert shown in done.stdout
+
+
 def _seconds(command):
     """Processor time, which does not depend on what else the machine does."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

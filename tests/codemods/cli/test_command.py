@@ -185,6 +185,17 @@ def test_options_reach_the_engine(legacy):
     assert legacy.run("migrate", "--select", "LS3", "--ignore", "LS301").status == 0
 
 
+def test_unsafe_edits_need_the_option(command_line):
+    source = b"import tensorflow as tf\n\nx = tf.contrib.mixed_precision.FixedLossScaleManager(8)\n"
+    command_line.write(a=source)
+    ran = command_line.run("migrate")
+    assert b", 0 unsafe, " in ran.out
+    assert b"+x = tfls.contrib.mixed_precision.FixedLossScaleManager(8)\n" in ran.out
+    ran = command_line.run("migrate", "--unsafe")
+    assert b", 1 unsafe, " in ran.out
+    assert b"+x = tf.compat.v1.mixed_precision.FixedLossScale(8)\n" in ran.out
+
+
 def test_mark_leaves_a_comment_once(command_line):
     command_line.write(a=MANUAL)
     first = command_line.run("migrate", "--mark", "--write", "--select", "LS906")
