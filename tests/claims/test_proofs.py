@@ -33,7 +33,6 @@ PENDING = frozenset(
         "docs/is-it-scaled.md",
         "docs/keras.md",
         "docs/known-differences.md",
-        "docs/monitoring.md",
         "docs/prove.md",
         "docs/scale-at-1.md",
         "docs/security.md",

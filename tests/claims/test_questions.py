@@ -169,3 +169,26 @@ def test_a_loop_of_the_shim_by_hand():
     keras3.apply_gradients(zip(tape.gradient(loss, [theirs]), [theirs]))
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
     assert float(keras3.dynamic_scale) == float(shim.loss_scale)
+
+
+def test_gradients_at_0_that_a_small_number_makes_finite():
+    """`docs/monitoring.md`, the gradient of one variable."""
+    for function in (tf.sqrt, tf.norm, lambda x: x**0.5):
+        found = []
+        for added in (0.0, 1e-6):
+            x = tf.zeros([2])
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                result = tf.reduce_sum(function(x + added))
+            found.append(np.isfinite(tape.gradient(result, x).numpy()).any())
+        assert found == [False, True]
+
+
+def test_compile_wraps_by_itself():
+    """`docs/monitoring.md`; in a loop under mixed_float16, nothing does."""
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
+    optimizer = tf.keras.optimizers.SGD(0.1)
+    model.compile(optimizer, "mse")
+    tf.keras.mixed_precision.set_global_policy("float32")
+    assert model.optimizer.inner_optimizer is optimizer

@@ -64,6 +64,32 @@ def test_two_lines_and_no_file(tmp_path):
     assert os.listdir(str(tmp_path)) == ["script.py"]
 
 
+OF_KERAS = """
+import tensorflow as tf
+
+if tf.__version__.startswith("1."):
+    tf.compat.v1.enable_v2_behavior()
+namespace, weight = tf.keras.mixed_precision, tf.Variable(1.0, name="weight")
+inner = tf.keras.optimizers.SGD(0.1)
+if hasattr(tf.keras, "Operation"):  # Keras 3, whose public names are the shim's class here
+    from keras.src.optimizers.loss_scale_optimizer import LossScaleOptimizer
+    optimizer = LossScaleOptimizer(inner)
+elif hasattr(namespace, "LossScaleOptimizer"):
+    optimizer = namespace.LossScaleOptimizer(inner)
+else:
+    optimizer = namespace.experimental.LossScaleOptimizer(inner, "dynamic")
+for gradient in (1.0, float("inf"), 1.0):
+    optimizer.apply_gradients([(tf.constant(gradient), weight)])
+print(type(optimizer).__module__.partition(".")[0])
+"""
+
+
+def test_the_class_of_the_installed_keras_is_counted():
+    done = run("--monitor", "-c", OF_KERAS)
+    assert done.stdout.strip() in ("keras", "tensorflow", "tensorflow_core"), done.stderr
+    assert lines(done)[0].startswith("tf-lossscale: 3 steps: 1 skipped (in step 1), first in ")
+
+
 @pytest.mark.slow
 def test_the_module_has_the_option_too(tmp_path):
     done = run_python("-m", "tf_lossscale", "--monitor", script(tmp_path))

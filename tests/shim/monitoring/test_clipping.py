@@ -114,6 +114,28 @@ def test_keras_optimizers(kind, scaled):
         expect(monitor)
 
 
+def test_an_eager_loop_that_clips_before_it_unscales():
+    """All gradients are NaN then; `find_nonfinite` sees them before."""
+    kind = watched.KIND
+    with support.eager():
+        variables = variables_of(kind)
+        optimizer = watched.keras(kind)
+        monitor = tfls.monitoring.Monitor(optimizer)
+        if hasattr(optimizer, "build"):
+            optimizer.build(variables)
+        with tf.GradientTape() as tape:
+            plain = [tf.convert_to_tensor(variable) for variable in variables]
+            tape.watch(plain)
+            loss = optimizer.get_scaled_loss(loss_of(plain))
+        gradients = tape.gradient(loss, plain)
+        (name,) = tfls.monitoring.find_nonfinite(zip(gradients, variables))
+        assert name.split("/")[-1] == "second"
+        gradients = optimizer.get_unscaled_gradients(clipped(gradients))
+        assert all(np.isnan(gradient).all() for gradient in gradients)
+        optimizer.apply_gradients(list(zip(gradients, variables)))
+        assert monitor.advice.startswith("no gradient was finite")
+
+
 @pytest.mark.skipif(not hasattr(tf.keras, "Operation"), reason="of Keras 3")
 def test_keras_3_where_scaled_gradients_are_clipped():
     kind = watched.KERAS_KINDS["keras3"]

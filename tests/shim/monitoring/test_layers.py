@@ -223,6 +223,26 @@ def test_variables_and_arguments(keras, where):
         np.testing.assert_array_equal(value, now)
 
 
+def test_one_eager_call_which_draws_other_random_numbers(keras):
+    seen = []
+
+    class Noted(keras.layers.Layer):
+        def call(self, values):
+            is_eager = tf.executing_eagerly()
+            seen.append((is_eager, values.numpy() if is_eager else values))
+            return values
+
+    model = keras.Sequential([keras.layers.Dropout(0.5), Noted(), dense(keras, 1, "last")])
+    values = np.ones((16, 16), "float32")
+    model(values, training=True)  # builds it
+    del seen[:]
+    model(values, training=True)
+    find(model, values)
+    (_, before), (is_eager, during) = seen
+    assert is_eager
+    assert not np.array_equal(before, during)
+
+
 @pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", ["LSTM", "GRU", "SimpleRNN", "Bidirectional"])
 def test_recurrent_layers(keras, name):

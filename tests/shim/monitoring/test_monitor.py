@@ -1,5 +1,6 @@
 """The host's side of a monitor: readings, warnings, the callback, the hook, event files, errors."""
 
+import collections
 import copy
 import glob
 import os
@@ -86,6 +87,11 @@ SERIES = (2.0**30, {"warn_after_skips": 3})
                 ([1, 1, 1], ["last 3 steps"]),
             ],
             id="each series of skipped steps, once",
+        ),
+        pytest.param(
+            *(2.0**30, {}),
+            [([1] * 9, []), ([1], ["last 10 steps were skipped (10 of 10"])],
+            id="ten skipped steps, by default",
         ),
         pytest.param(
             *SERIES,
@@ -594,6 +600,55 @@ def test_readings_that_are_not_possible():
     fresh = tfls.monitoring.Monitor(optimizer)
     with tf.Graph().as_default(), pytest.raises(RuntimeError, match=r"counts\(session\)"):
         fresh.counts()
+
+
+def test_steps_that_were_built_before_are_not_counted():
+    weight = tf.Variable(1.0, name="weight")
+    optimizer, _ = support.v1_optimizer(support.sgd(), 8.0, 9)
+
+    @tf.function
+    def step():
+        optimizer.apply_gradients([(tf.constant(INF), weight)])
+
+    step()
+    monitor = tfls.monitoring.Monitor(optimizer)
+    step()
+    with pytest.raises(RuntimeError, match="no step was built since it was created"):
+        monitor.counts()
+    optimizer.apply_gradients([(tf.constant(1.0), weight)])
+    step()
+    assert monitor.counts() == (1, 0, 0)
+
+
+def test_a_fit_before_the_monitor_has_built_the_step():
+    optimizer = watched.keras(KIND)
+    model = watched.model(KIND, optimizer)
+    data = np.ones((1, 2), "float32"), np.zeros((1, 1), "float32")
+    model.fit(*data, verbose=0)
+    monitor = tfls.monitoring.Monitor(optimizer)
+    with pytest.warns(RuntimeWarning, match="Create it before the first fit"):
+        model.fit(*data, verbose=0, callbacks=[monitor.keras_callback()])
+
+
+@pytest.mark.parametrize("family", watched.TF1_FAMILIES)
+def test_a_finite_step_only_increments_a_counter(family):
+    """What else is in the function is in the branch of skipped steps."""
+    found = []
+    for is_monitored in (False, True):
+        weight = tf.Variable(1.0, name="weight")
+        optimizer = watched.TF1_FAMILIES[family]()
+        if is_monitored:
+            tfls.monitoring.Monitor(optimizer)
+
+        @tf.function
+        def step(gradient, optimizer=optimizer, weight=weight):
+            optimizer.apply_gradients([(gradient, weight)])
+
+        graph = step.get_concrete_function(tf.TensorSpec([])).graph
+        found.append(collections.Counter(operation.type for operation in graph.get_operations()))
+    plain, monitored = found
+    assert monitored - plain == {"AssignAddVariableOp": 1, "Const": 1, "Placeholder": 1}
+    assert plain - monitored == {}
 
 
 def test_steps_that_xla_compiles_in_a_session_are_refused():

@@ -191,6 +191,7 @@ def test_a_loss_that_is_not_finite_leads_to_the_forward_pass():
     run = of_steps(FINE, SKIPPED, SKIPPED)
     run.loss = [1.0, math.nan, math.inf]
     advice = Summary.of(run).advice()
+    assert advice.startswith("the loss itself is not finite, so look at the forward pass: ")
     assert "tf.debugging.enable_check_numerics()" in advice
     assert hasattr(tf.debugging, "enable_check_numerics") or tf.__version__.startswith("1.")
     assert hasattr(tf.compat.v1, "add_check_numerics_ops")

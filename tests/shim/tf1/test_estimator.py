@@ -59,3 +59,25 @@ def test_a_model_fn_trains_as_without(tpu, tmp_path):
     weights = {name: trained(tmp_path / name, tpu, name) for name in WRAPPERS}
     assert 0.5 < weights["bare"] < 0.7
     assert weights == dict.fromkeys(WRAPPERS, weights["bare"])
+
+
+def test_a_monitor_counts_the_steps(tmp_path):
+    monitors = []
+
+    def model_fn(features, labels, mode):
+        weight = tf1.get_variable("w", initializer=[4.0])
+        optimizer = support.v1_optimizer(tf1.train.GradientDescentOptimizer(2.0))[0]
+        monitors.append(tfls.monitoring.Monitor(optimizer))
+        # The first gradient is 0.5, which leads to the root of 0.
+        loss = tf.reduce_sum(tf.sqrt(weight * features - labels))
+        counted = tf1.assign_add(tf1.train.get_global_step(), 1)
+        with tf.control_dependencies([optimizer.minimize(loss)]):
+            step = tf.identity(counted)
+        hooks = [monitors[-1].session_hook()]
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step, training_hooks=hooks)
+
+    def data():
+        return tf1.data.Dataset.from_tensors((tf.constant([1.0]), tf.constant([3.0]))).repeat()
+
+    tf.estimator.Estimator(model_fn, model_dir=str(tmp_path)).train(data, steps=3)
+    assert monitors[-1].counts() == (3, 2, 2)
