@@ -27,8 +27,6 @@ from tf_lossscale._types import (
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
-DEFAULT_INITIAL_SCALE = 2**15
-
 
 class LossScale(HoldsState, metaclass=SameClass):
     """The factor by which a loss is multiplied, and the rule that updates it.
@@ -218,7 +216,7 @@ class DynamicLossScale(LossScale):
     @takes_minimum_scale
     def __init__(
         self,
-        initial_loss_scale: float = DEFAULT_INITIAL_SCALE,
+        initial_loss_scale: float = 2**15,
         increment_period: int = 2000,
         multiplier: float = 2.0,
     ) -> None:

@@ -4,7 +4,6 @@ import inspect
 from typing import Any, Dict, Optional, Union, cast
 
 from tf_lossscale._core.loss_scales import (
-    DEFAULT_INITIAL_SCALE,
     DynamicLossScale,
     FixedLossScale,
     as_loss_scale,
@@ -194,7 +193,7 @@ def final_loss_scale(
             '"dynamic_growth_steps" must be at least 1: the number of finite steps in a row '
             f"after which the loss scale doubles. Got: {dynamic_growth_steps}"
         )
-    initial = DEFAULT_INITIAL_SCALE if initial_scale is None else initial_scale
+    initial = 2**15 if initial_scale is None else initial_scale
     return DynamicLossScale(initial, growth_steps, minimum_scale=minimum_scale)
 
 

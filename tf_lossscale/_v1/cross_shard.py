@@ -40,8 +40,7 @@ from tf_lossscale._versions.interventions import overridden
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-_SUM = tf1.losses.Reduction.SUM
-_MEAN = tf1.losses.Reduction.MEAN
+Reduction: Class = tf1.losses.Reduction
 
 _installed: Optional[Class] = original(tf1.tpu, "CrossShardOptimizer")
 _Base: Class = tf1.train.Optimizer if _installed is None else _installed
@@ -86,13 +85,14 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
     def __init__(
         self,
         opt: Optimizer,
-        reduction: str = _MEAN,
+        reduction: str = Reduction.MEAN,
         name: str = "CrossShardOptimizer",
         group_assignment: Optional[Sequence[Sequence[int]]] = None,
     ) -> None:
-        if reduction not in (_SUM, _MEAN):
+        known = (Reduction.SUM, Reduction.MEAN)
+        if reduction not in known:
             raise ValueError(
-                f"Argument `reduction` should be one of {(_SUM, _MEAN)}. Received: {reduction}"
+                f"Argument `reduction` should be one of {known}. Received: {reduction}"
             )
         if not isinstance(opt, tf1.train.Optimizer):
             raise TypeError(
@@ -129,7 +129,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         """
         shards = current_shards("CrossShardOptimizer")
         size = self._verify_and_get_subgroup_size(self._group_assignment, shards.number)
-        if shards.number > 1 and self._reduction == _MEAN:
+        if shards.number > 1 and self._reduction == Reduction.MEAN:
             loss = _scaled(loss, 1.0 / (size or shards.number))
         if shards.strategy is not None and replicas.estimator_scales_loss():
             loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
