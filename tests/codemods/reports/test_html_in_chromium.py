@@ -1,13 +1,6 @@
-"""The HTML report as a browser shows it: filters, keys, light and dark.
+"""The HTML report as a browser shows it: filters, keys, light and dark."""
 
-Needs Chromium, on the path or named by TFLS_CHROMIUM. If TFLS_REQUIRE_CHROMIUM is set, as in CI,
-its absence is a failure rather than a skip.
-"""
-
-import os
-import shutil
-from typing import NoReturn
-
+import chromium
 import pytest
 from command_line import CommandLine
 from tf_lossscale_codemods.cli.command import main
@@ -38,24 +31,10 @@ if FLAGS.use_tpu:
 """
 
 
-def without(what: str) -> NoReturn:
-    (pytest.fail if os.environ.get("TFLS_REQUIRE_CHROMIUM") else pytest.skip)(what)
-
-
 @pytest.fixture(scope="module")
 def browser():
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    path = os.environ.get("TFLS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        without("playwright is not installed")
-    if not path:
-        without("Chromium is not installed")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+    with chromium.started() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
