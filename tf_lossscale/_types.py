@@ -37,6 +37,7 @@ Loop = Any
 Function = Any
 """A traced function of TensorFlow, or a Python function that it traces."""
 Session = Any
+"""A `tf.compat.v1.Session`."""
 Tape = Any
 """A `tf.GradientTape`."""
 VarList = Any
@@ -45,6 +46,7 @@ VarList = Any
 Gradients = Sequence[Optional[Gradient]]
 """A gradient for each variable; None where the loss does not depend on it."""
 Variables = Sequence[Variable]
+"""Variables in the order in which the program passes them."""
 Pair = Tuple[Optional[Gradient], Variable]
 GradsAndVars = Iterable[Pair]
 """What a program passes to `apply_gradients`."""
@@ -62,7 +64,9 @@ Optimizer = Any
 LearningRate = Any
 """A number, tensor or variable, or a schedule, which returns one."""
 Model = Any
+"""A model of either Keras."""
 Layer = Any
+"""A layer of either Keras."""
 KerasCallback = Any
 SessionHook = Any
 """A `tf.compat.v1.train.SessionRunHook`."""
