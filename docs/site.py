@@ -44,16 +44,22 @@ _PRIVATE = re.compile(r' title="[^"]*\btf_lossscale\._[^"]*"')
 
 _IMAGE = re.compile(r'<img\b[^>]* src="([^"]+)"[^>]*>')
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
-_HYPHENATED = re.compile(r"(?<![\w-])[\"']?[\w-]*-\w[\w-]*[\"']?(?: \d(?!\S))?")
+_HYPHENATED = re.compile(r"(?<![\w-])[\"']?[\w-]*-\w[\w-]*[\"']?(?: (?:v?\d|[A-Z]+\d?)(?!\S))?")
 _OPTION = re.compile(r"(?<!\S)\(?(?:--[a-z][\w-]*|tf-lossscale)(?![\w-])")
 _WHOLE = r'<span class="whole">\g<0></span>'
+_CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 _HEADING = re.compile(r"<(h[1-4])\b.*?</\1>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
 _PIECE = re.compile(r"<(pre|script|style|svg|h[1-4])\b.*?</\1>|<[^>]*>|[^<]+", re.DOTALL)
 """A block that stays as it is, a tag, or text."""
 
-_NAME_OR_PATH = re.compile(r"\S{13,}")
-_BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
+_NAME_IN_CELL = re.compile(r"\S{13,}")
+_NAME_IN_TEXT = re.compile(r"\S{31,}")
+"""Names and paths that may not fit: in a column, and in a line on a phone."""
+
+_BREAK = re.compile(r"(?:(?<=\w{5})|(?<=\)))(\.(?=[^\W\d])|[/(](?=[\w'&]))")
+"""Not behind a short beginning: `tf.` alone would end a line."""
+
 _LONG = re.compile(r"[A-Za-z]{24,}")
 _SNAKE = re.compile(r"\w{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -79,7 +85,8 @@ def on_page_content(html: str, **_: Any) -> str:
     html = _IMAGE.sub(r'<a href="\1">\g<0></a>', html)  # GitHub makes links of them, too
     html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
     html = _HEADING.sub(lambda heading: _TEXT.sub(_with_parts, heading[0]), html)
-    return _PIECE.sub(_with_breaks, html)
+    html = _CELL.sub(lambda cell: _with_breaks(cell[0], _NAME_IN_CELL), html)
+    return _with_breaks(html, _NAME_IN_TEXT)
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -102,10 +109,14 @@ def _with_parts(text: "re.Match[str]") -> str:
     return _OPTION.sub(_WHOLE, _PART.sub("<wbr>", long))
 
 
-def _with_breaks(piece: "re.Match[str]") -> str:
+def _with_breaks(html: str, long_name: "re.Pattern[str]") -> str:
     """Lets long names in text break after dots, brackets and underscores, or before capitals."""
-    if piece[0].startswith("<"):
-        return piece[0]
-    long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), piece[0])
-    long = _SNAKE.sub(lambda name: _PART.sub("<wbr>", name[0]), long)
-    return _NAME_OR_PATH.sub(lambda name: _BREAK.sub(r"\1<wbr>", name[0]), long)
+
+    def broken(piece: "re.Match[str]") -> str:
+        if piece[0].startswith("<"):
+            return piece[0]
+        text = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), piece[0])
+        text = _SNAKE.sub(lambda name: _PART.sub("<wbr>", name[0]), text)
+        return long_name.sub(lambda name: _BREAK.sub(r"\1<wbr>", name[0]), text)
+
+    return _PIECE.sub(broken, html)

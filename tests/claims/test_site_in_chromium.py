@@ -68,7 +68,9 @@ def copy(browser, site):
 
 def test_copy_buttons_leave_out_prompts_and_output(copy):
     copied = copy("guide-tf1.html")
-    assert "python3.7 -m venv ../old\npython3.12 -m venv ../new" in [one.strip() for one in copied]
+    assert "python3.7 -m venv ../old\npython3.12 -m venv ../new" in [
+        text.strip() for text in copied
+    ]
     assert "$ " not in "".join(copied)
     assert "…" not in "".join(copied)
 
