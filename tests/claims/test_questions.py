@@ -120,9 +120,12 @@ def test_keras_3_counts_accumulated_gradients_that_are_finite():
     weight = tf.Variable(1.0)
     inner = tf.keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
     optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=4.0)
+    counts = []
     for gradient in (1.0, float("inf"), 0.5):
         optimizer.apply_gradients([(tf.constant(gradient), weight)])
+        counts.append(int(optimizer.iterations))
     assert (float(weight), float(optimizer.loss_scale)) == (0.25, 2.0)
+    assert counts == [0, 0, 1]  # other skipped steps count
 
 
 def test_checkpoints_do_not_contain_accumulated_sums(tmp_path):

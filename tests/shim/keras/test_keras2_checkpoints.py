@@ -99,6 +99,24 @@ def go_on(optimizer: Any, variable: Any, expected: Dict[str, Any], name: str):
             return
 
 
+@pytest.mark.parametrize("layout", ["A", "B", "C"])
+def test_kerass_own_class_restores_nothing_or_fails(layout: str):
+    original = recorded.Subject(KINDS["keras3"], "keras3", "original")
+    for folder in folders(layout, "dynamic_adam"):
+        optimizer = original.dynamic(original.inner("Adam"), 2.0, 3)
+        variable = tf.Variable([0.0, 0.0, 0.0])
+        optimizer.build([variable])
+        path = os.path.join(FIXTURES, folder, expected_of(folder)["checkpoint_prefix"])
+        checkpoint = tf.train.Checkpoint(opt=optimizer, v=variable)
+        if layout == "C":
+            with pytest.raises(tf.errors.InvalidArgumentError, match="RestoreV2"):
+                checkpoint.restore(path)
+        else:
+            checkpoint.restore(path).assert_nontrivial_match()
+            assert np.any(variable.numpy()), "the weights are restored"
+            assert original.read(optimizer)[::2] == (2.0, 0), folder
+
+
 # What tf_keras writes, with every optimizer.
 
 

@@ -2,7 +2,7 @@
 
 Each function makes one defect happen with the class that it is given and says whether it did;
 `PRESENT` has the TensorFlow versions whose original shows it. Defects that have tests of their own:
-float16 losses (K2), sparse gradients (K5) and wrapping twice (K10, K11) in `test_final.py`, those
+float16 losses (K2) and wrapping twice (K10, K11) in `test_final.py`, those
 of replicas (D1, D2) in `test_keras_distribution.py`, and of files (K12, K13, Q8) in
 `test_written_files.py`.
 """
@@ -76,8 +76,18 @@ def k4_no_slots(subject) -> bool:
     return raises(AttributeError, slots)
 
 
+def k5_sparse_gradients_become_dense(subject) -> bool:
+    sparse = tf.IndexedSlices(tf.constant([8.0]), tf.constant([1]), tf.constant([2]))
+    (unscaled,) = optimizer_of(subject).get_unscaled_gradients([sparse])
+    return not isinstance(unscaled, tf.IndexedSlices)
+
+
 def k6_iterations_stay_on_a_skipped_step(subject) -> bool:
     return Step(subject, NAN).read()[2] == 0
+
+
+def k6_iterations_of_keras_3_stay_on_a_skipped_step(subject) -> bool:
+    return k6_iterations_stay_on_a_skipped_step(subject)
 
 
 def k7_no_clipping(subject) -> bool:
@@ -112,6 +122,12 @@ def k15_a_multiplier_is_refused(subject) -> bool:
     return raises(ValueError, lambda: subject.cls(inner, loss_scale))
 
 
+def k15_a_custom_loss_scale_is_refused(subject) -> bool:
+    owner = recorded.LOSS_SCALES["tf" if subject.who == "original" else "tfls"]
+    inner = subject.inner("SGD", learning_rate=0.5)
+    return raises((TypeError, ValueError), lambda: subject.cls(inner, recorded.below_100(owner)()))
+
+
 def k16_no_gradients_at_all(subject) -> bool:
     optimizer = optimizer_of(subject)
     optimizer.get_unscaled_gradients([])
@@ -143,6 +159,8 @@ def k18_rows_are_added_up_before_the_test(subject) -> bool:
 
 def k20_from_config_changes_its_argument(subject) -> bool:
     """Q7 on Keras 3."""
+    if k3_no_config(subject):
+        return False
     optimizer = optimizer_of(subject)
     config = optimizer.get_config()
     before = copy.deepcopy(config)
@@ -174,6 +192,10 @@ def q1_the_scale_goes_below_1(subject) -> bool:
     return Step(subject, NAN, scale=1.0).read()[0] < 1
 
 
+def q1_the_scale_falls_to_0(subject) -> bool:
+    return Step(subject, *[NAN] * 160, scale=2.0).read()[0] == 0
+
+
 def q2_the_scale_becomes_infinite(subject) -> bool:
     return not np.isfinite(Step(subject, 2.0**-120, scale=2.0**127, period=1).read()[0])
 
@@ -190,6 +212,12 @@ def q4_dynamic_by_position_is_a_scale(subject) -> bool:
 def q5_nests(subject) -> bool:
     optimizer = optimizer_of(subject)
     return not raises((TypeError, ValueError), lambda: subject.cls(optimizer))
+
+
+def q5_wraps_an_inner_optimizer_twice(subject) -> bool:
+    inner = subject.inner("SGD", learning_rate=0.5)
+    optimizer_of(subject, inner)
+    return not raises(ValueError, lambda: optimizer_of(subject, inner))
 
 
 def q6_keras_2_configs_cannot_be_read(subject) -> bool:
@@ -310,18 +338,24 @@ KERAS_2 = ("experimental", "final")
 PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]] = {
     k3_no_config: (("experimental",), lambda v: v < (2, 0)),
     k4_no_slots: (KERAS_2, lambda v: v < (2, 3)),
+    k5_sparse_gradients_become_dense: (KERAS_2, lambda v: v < (2, 3)),
     k6_iterations_stay_on_a_skipped_step: (KERAS_2, lambda v: v < (2, 3)),
+    k6_iterations_of_keras_3_stay_on_a_skipped_step: (("keras3",), _always),
     k7_no_clipping: (KERAS_2, lambda v: v < (2, 4)),
     k8_exclusions_from_weight_decay_are_not_forwarded: (("keras3",), _always),
     k9_no_name: (KERAS_2, _always),
     k15_a_multiplier_is_refused: (("experimental",), lambda v: v >= (2, 4)),
+    k15_a_custom_loss_scale_is_refused: (("experimental",), lambda v: v >= (2, 4)),
     k17_sparse_gradients_need_a_dense_shape: (KERAS_2, lambda v: v < (2, 13)),
     k18_rows_are_added_up_before_the_test: (KERAS_2, lambda v: v < (2, 13)),
+    k20_from_config_changes_its_argument: ((*KERAS_2, "keras3"), lambda v: v >= (2, 0)),
     q1_the_scale_goes_below_1: (("keras3",), _always),
+    q1_the_scale_falls_to_0: (("keras3",), _always),
     q2_the_scale_becomes_infinite: (("keras3",), _always),
     q3_no_growth_without_an_error: (("keras3", "final", "experimental"), _always),
     q4_dynamic_by_position_is_a_scale: (("keras3",), _always),
     q5_nests: (("keras3",), _always),
+    q5_wraps_an_inner_optimizer_twice: (("keras3",), _always),
     q6_keras_2_configs_cannot_be_read: (("keras3",), _always),
     q10_a_wrong_scale_is_accepted: (("keras3",), _always),
     generators_of_gradients_are_lost: (("keras3",), _always),
@@ -347,7 +381,7 @@ def _name(defect: Any) -> str:
 def _subjects(who: str, apis: Tuple[str, ...]) -> Any:
     if who == "original":
         return [subject for subject in recorded.originals() if subject.api in apis]
-    wanted = ("final",) if "keras3" in apis else apis
+    wanted = (*apis, "final") if "keras3" in apis else apis
     return [subject for subject in recorded.ours() if subject.api in wanted]
 
 
@@ -376,8 +410,7 @@ def test_copies(subject):
         assert k22_deepcopy_fails(subject) is (subject.who == "original" and recorded.TF > (2, 12))
 
 
-KEPT_BY_SOME = (k16_no_gradients_at_all, k20_from_config_changes_its_argument)
-OURS = list(dict.fromkeys([*PRESENT, *NEW_STYLE_ONLY, *KEPT_BY_SOME]))
+OURS = list(dict.fromkeys([*PRESENT, *NEW_STYLE_ONLY, k16_no_gradients_at_all]))
 
 
 @pytest.mark.parametrize("defect", OURS, ids=_name)
@@ -389,10 +422,40 @@ def test_ours_do_not(defect: Defect):
         assert not defect(subject), str(subject)
 
 
+HYPERPARAMETERS = {
+    "momentum": ("SGD", 0.25, 0.5),
+    "nesterov": ("SGD", False, True),
+    "epsilon": ("Adam", 0.25, 0.5),
+    "amsgrad": ("Adam", False, True),
+    "centered": ("RMSprop", False, True),
+}
+
+
+def outcome_of_setting(subject, name: str) -> Tuple[bool, bool]:
+    """Whether a hyperparameter can be read, and whether setting it reaches the inner optimizer."""
+    cls, first, second = HYPERPARAMETERS[name]
+    inner = subject.inner(cls, learning_rate=0.5, **{name: first})
+    optimizer = optimizer_of(subject, inner)
+    is_read = not raises(AttributeError, lambda: getattr(optimizer, name))
+    setattr(optimizer, name, second)
+    return is_read, recorded.number(getattr(inner, name)) == second
+
+
+@pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))
+def test_k8_hyperparameters(name: str):
+    for subject in recorded.originals():
+        is_hyper = name == "momentum" and subject.kind.name == "legacy" and recorded.TF >= (2, 4)
+        assert outcome_of_setting(subject, name) == (is_hyper, is_hyper), str(subject)
+    for subject in recorded.ours():
+        assert outcome_of_setting(subject, name) == (True, True), str(subject)
+
+
 def test_kept_float16_cannot_hold_every_scale():
     """K19: a large scale is infinite as float16, its reciprocal is 0; the originals' numbers."""
     for subject in recorded.ours() + _subjects("original", KERAS_2):
-        optimizer = subject.fixed(subject.inner("SGD", learning_rate=0.5), 2.0**25)
         half = tf.constant(1.0, tf.float16)
-        assert float(optimizer.get_scaled_loss(half)) == INF
-        assert float(optimizer.get_unscaled_gradients([half])[0]) == 0
+        for exponent in (15, 16, 24, 25):
+            inner = subject.inner("SGD", learning_rate=0.5)
+            optimizer = subject.fixed(inner, 2.0**exponent)
+            assert (float(optimizer.get_scaled_loss(half)) == INF) is (exponent >= 16)
+            assert (float(optimizer.get_unscaled_gradients([half])[0]) == 0) is (exponent >= 25)

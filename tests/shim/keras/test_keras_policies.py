@@ -295,6 +295,18 @@ def test_a_set_policy_is_written_to_files_as_the_installed_one(name: str):
                 assert written == expected
 
 
+@pytest.mark.skipif(not (2, 4) <= recorded.TF < (2, 9), reason="as in these versions only")
+@sides
+def test_the_loss_scale_of_a_set_policy_is_lost_with_the_files_of_these_versions(side: Side):
+    side.policies.set_policy(side.policies.Policy("mixed_float16", loss_scale=8))
+    config = tf.keras.layers.Dense(1).get_config()
+    assert config["dtype"]["config"]["loss_scale"]["config"] == {"loss_scale_value": 8.0}
+    set_policy(tf.keras, "float32")
+    policy = tf.keras.layers.Dense.from_config(config).dtype_policy
+    assert policy.name == "mixed_float16"
+    assert not hasattr(policy, "loss_scale")
+
+
 def scale_of_layer(layer: Any) -> Any:
     return EXPERIMENTAL.get_layer_policy(layer).loss_scale
 

@@ -20,6 +20,9 @@ SUBJECTS = recorded.originals() + recorded.ours()
 LEGACY = [subject for subject in SUBJECTS if subject.kind.name == "legacy"]
 KERAS_2 = [subject for subject in SUBJECTS if subject.kind.name != "keras3"]
 KERAS_3 = [subject for subject in SUBJECTS if subject.kind.name == "keras3"]
+KERAS_3_VERSION = tuple(
+    int(part) for subject in KERAS_3[:1] for part in subject.kind.keras.__version__.split(".")[:2]
+)
 needs_keras_3 = pytest.mark.skipif(not KERAS_3, reason="there is no Keras 3")
 
 
@@ -144,7 +147,102 @@ def test_fewer_gradients_than_variables():
         if subject.who == "ours":
             with pytest.raises(ValueError, match="gradient"):
                 optimizer.apply([tf.constant(1.0)], variables)
-            assert [float(variable.numpy()) for variable in variables] == [1.0, 1.0]
+        else:
+            optimizer.apply([tf.constant(8.0)], variables)  # the second variable is left out
+        expected = [1.0 if subject.who == "ours" else 0.5, 1.0]
+        assert [float(variable.numpy()) for variable in variables] == expected
+
+
+@needs_keras_3
+def test_a_half_precision_loss_before_the_first_step():
+    """Keras's class scales it in float32 from then on only."""
+    for subject in KERAS_3:
+        optimizer, loss = dynamic(subject), tf.constant(1.0, tf.float16)
+        before = optimizer.scale_loss(loss).dtype
+        optimizer.build([recorded.make_variable(subject.kind, 1.0, "v")])
+        assert before == ("float16" if subject.who == "original" else "float32"), str(subject)
+        assert optimizer.scale_loss(loss).dtype == "float32", str(subject)
+
+
+@needs_keras_3
+def test_the_first_of_the_variables():
+    for subject in KERAS_3:
+        optimizer = trained(subject)
+        first, counter = optimizer.variables[0], optimizer.inner_optimizer.iterations
+        assert int(counter.numpy()) == 1
+        is_ours = subject.who == "ours"
+        assert (first is counter, int(first.numpy())) == (is_ours, int(is_ours)), str(subject)
+        assert callable(optimizer.variables) is is_ours, str(subject)
+        own = [path.split("/")[-1] for path in paths(optimizer) if "loss_scale" in path]
+        assert sorted(own) == ["dynamic_scale", "iteration", "learning_rate", "step_counter"]
+
+
+def paths(optimizer: Any) -> List[str]:
+    return [variable.path for variable in optimizer.variables]
+
+
+@needs_keras_3
+def test_an_override_of_apply_gradients():
+    for subject in KERAS_3:
+        calls: List[str] = []
+
+        class Noting(subject.kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+            def apply_gradients(self, *args: Any, calls: List[str] = calls, **kwargs: Any) -> Any:
+                calls.append("called")
+                return super().apply_gradients(*args, **kwargs)
+
+        optimizer = subject.dynamic(Noting(0.5), 8.0, 1)
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        subject.step(optimizer, [variable], [tf.constant(1.0)])
+        assert float(variable.numpy()) == 0.5
+        assert calls == ([] if subject.who == "original" else ["called"]), str(subject)
+
+
+@needs_keras_3
+def test_arguments_of_the_constructor():
+    for subject in KERAS_3:
+        if subject.api == "experimental":
+            continue
+        is_ours = subject.who == "ours"
+
+        def make(*args: Any, subject: recorded.Subject = subject, **options: Any) -> Any:
+            return subject.cls(subject.inner("SGD", learning_rate=0.5), *args, **options)
+
+        assert make(True).initial_scale == (2.0**15 if is_ours else 1.0)
+        assert make(name="mine").name == "mine"
+        if is_ours:
+            assert float(make(dynamic=False, initial_scale=8.0).loss_scale) == 8.0
+        else:
+            with pytest.raises(ValueError, match="dynamic=False"):
+                make(dynamic=False, initial_scale=8.0)
+        for options in ({"clipnorm": 1.0}, {"weight_decay": 0.5}):
+            if not is_ours and KERAS_3_VERSION <= (3, 3):
+                make(**options)
+            else:
+                with pytest.raises(ValueError, match="does not support"):
+                    make(**options)
+
+
+@needs_keras_3
+def test_weights_of_an_optimizer_that_is_not_built(tmp_path: Any):
+    """Ours restores the slots, too, though Keras warns that it skips them."""
+    keras = KERAS_3[0].kind.keras
+    ones = np.ones((1, 1), "float32")
+    for subject in KERAS_3:
+        models = []
+        for _ in range(2):
+            dense = keras.layers.Dense(1, kernel_initializer="zeros")
+            models.append(keras.Sequential([keras.layers.Input((1,)), dense]))
+            models[-1].compile(dynamic(subject, momentum=0.5), "mse", run_eagerly=True)
+        models[0].fit(ones, ones, verbose=0)
+        models[0].save_weights(str(tmp_path / "m.weights.h5"))
+        with pytest.warns(UserWarning, match="Skipping variable loading for optimizer '(?i:sgd)"):
+            models[1].load_weights(str(tmp_path / "m.weights.h5"))
+        for model in models:
+            model.fit(ones, ones, verbose=0)
+        first, second = (model.get_weights() for model in models)
+        same = all(np.array_equal(*pair) for pair in zip(first, second))
+        assert same is (subject.who == "ours"), str(subject)
 
 
 @needs_keras_3
@@ -170,9 +268,8 @@ def test_copies_have_no_slots(duplicate: Callable[[Any], Any]):
                 subject.read(copied)
             continue
         assert subject.read(copied)[0] == 16.0
-        paths = [variable.path for variable in copied.variables]
-        assert any("momentum" in variable.path for variable in optimizer.variables)
-        assert not any("momentum" in path for path in paths)
+        assert any("momentum" in path for path in paths(optimizer))
+        assert not any("momentum" in path for path in paths(copied))
 
 
 @needs_keras_3
@@ -222,8 +319,7 @@ def test_where_a_checkpoint_names_the_trained_variables(tmp_path: Any):
             continue
         path = tf.train.Checkpoint(o=optimizer).write(str(tmp_path / str(subject)))
         names = [name for name, _ in tf.train.list_variables(path)]
-        keras_version = tuple(int(part) for part in subject.kind.keras.__version__.split(".")[:2])
-        inner_only = subject.who == "original" and keras_version <= (3, 8)
+        inner_only = subject.who == "original" and KERAS_3_VERSION <= (3, 8)
         owner = "o/inner_optimizer/" if inner_only else "o/"
         assert any(name.startswith(owner + "_trainable_variables/0") for name in names), names
 

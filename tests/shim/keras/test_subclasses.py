@@ -11,6 +11,7 @@ import os
 import pickle
 import re
 import tempfile
+import types
 import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
@@ -627,7 +628,29 @@ def test_the_program_runs_over_a_second_keras(name: str):
         assert own == (theirs if wanted is None else wanted), (str(original), theirs)
 
 
+def test_the_public_class_of_keras_2():
+    """From 2.9 on, that of the original cannot be subclassed."""
+    for subject in recorded.originals() + recorded.ours():
+        if subject.kind.name == "keras3":
+            continue
+        Mine = types.new_class("Mine", (subject.cls,))
+        if subject.who == "original" and recorded.TF >= (2, 9):
+            with pytest.raises(TypeError, match="takes no arguments"):
+                make(Mine, subject)
+        else:
+            assert isinstance(make(Mine, subject), Mine)
+
+
 # Tests of our public classes only, because the originals cannot run them.
+
+
+@pytest.mark.parametrize("subject", recorded.ours(), ids=str)
+def test_a_merged_metaclass(subject: Subject):
+    """What to write for a second base that has a metaclass."""
+    Merged = type("Merged", (Registered, type(subject.cls)), {})
+    Scaled: Any = types.new_class("Scaled", (OfRegistered, subject.cls), {"metaclass": Merged})
+    assert trained(subject, make(Scaled, subject)) == TRAINED
+    assert Scaled.made == 1
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)

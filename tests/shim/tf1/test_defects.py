@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import support
 import tensorflow as tf
+from processes import run_python
 from support import sgd
 
 pytestmark = pytest.mark.everywhere
@@ -60,6 +61,65 @@ def test_c2_sparse_gradients_stay_sparse(mp):
         assert isinstance(gradient, tf.IndexedSlices)
 
 
+def rows_after_two_steps(mp, inner, rows, densify=lambda gradient: gradient):
+    with support.graph() as session:
+        table = tf1.get_variable("table", initializer=tf.ones([3, 1]), use_resource=True)
+        opt = mp.LossScaleOptimizer(inner(), mp.FixedLossScaleManager(8.0))
+        chosen = tf1.placeholder(tf.int32, [2])
+        pairs = opt.compute_gradients(tf.reduce_sum(tf.gather(table, chosen) / 3.0), [table])
+        step = opt.apply_gradients([(densify(gradient), table) for gradient, table in pairs])
+        session.run(tf1.global_variables_initializer())
+        found = []
+        for first in rows:
+            session.run(step, {chosen: [first, 2]})
+            found.append(session.run(table)[:, 0].tolist())
+        return found
+
+
+INNERS = {
+    "Momentum": lambda: tf1.train.MomentumOptimizer(0.5, 0.5),
+    "RMSProp": lambda: tf1.train.RMSPropOptimizer(0.5, momentum=0.5),
+    "Ftrl": lambda: tf1.train.FtrlOptimizer(0.5),
+}
+
+
+@pytest.mark.parametrize("inner", sorted(INNERS))
+def test_c2_rows_without_a_gradient(contrib, inner):
+    """The original changes them, and so does ours if it is given dense gradients."""
+    first, second = rows_after_two_steps(contrib, INNERS[inner], [0, 1])
+    is_original = contrib is CONTRIB.get("original")
+    assert (first[0] != second[0] or first[1] != 1.0) is is_original
+    dense = [
+        rows_after_two_steps(mp, INNERS[inner], [0, 1], tf.convert_to_tensor)
+        for mp in CONTRIB.values()
+    ]
+    assert [rows for rows in dense if rows == [first, second]] == (dense if is_original else [])
+
+
+@pytest.mark.parametrize("inner", [tf1.train.AdamOptimizer, tf1.train.AdagradOptimizer])
+def test_c2_rows_that_all_of_these_optimizers_change_alike(contrib, inner):
+    sparse, dense = (
+        rows_after_two_steps(contrib, lambda: inner(0.5), [0, 1], densify)
+        for densify in (lambda gradient: gradient, tf.convert_to_tensor)
+    )
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
+
+
+def test_c2_rows_that_occur_twice():
+    """The original adds them up before it divides by the loss scale, which rounds differently."""
+    found = {}
+    for name, mp in CONTRIB.items():
+        with support.graph() as session:
+            table = tf1.get_variable("table", initializer=[1.0], use_resource=True)
+            opt = mp.LossScaleOptimizer(sgd(), mp.FixedLossScaleManager(3.0))
+            loss = tf.reduce_sum(tf.gather(table, [0, 0]) * [0.1, 0.7])
+            ((gradient, _),) = opt.compute_gradients(loss, [table])
+            session.run(tf1.global_variables_initializer())
+            found[name] = float(session.run(tf.convert_to_tensor(gradient))[0])
+    assert found["ours"] == pytest.approx(0.8)
+    assert found.get("original") not in (found["ours"], pytest.approx(0.9))
+
+
 @defect(CONTRIB, AttributeError)
 def test_c3_it_is_an_optimizer(mp):
     with support.graph():
@@ -109,8 +169,9 @@ def test_c5_iterators_of_pairs(mp):
 @pytest.mark.parametrize(
     ("arguments", "after"),
     [
-        ((float("inf"), 1, 1, 2.0, 0.5), float("inf")),  # C6
-        ((8.0, 1, 1, 2.0, 2.0), 16.0),  # C7
+        ((INF, 1, 1, 2.0, 0.5), INF),  # C6
+        ((NAN, 1, 1, 2.0, 0.5), 1.0),  # C6: accepted, and 1 after the first skipped step
+        ((2.0**127, 1, 1, 2.0, 2.0), INF),  # C7
     ],
 )
 def test_c6_c7_are_kept(contrib, arguments, after):
@@ -120,6 +181,12 @@ def test_c6_c7_are_kept(contrib, arguments, after):
         assert support.trained(session, update, manager.get_loss_scale()) == after
 
 
+@defect(CONTRIB, (TypeError, ValueError))
+def test_c4_a_manager_can_be_saved_alone(mp):
+    with support.graph():
+        tf1.train.Checkpoint(manager=mp.ExponentialUpdateLossScaleManager(8.0, 2))
+
+
 def test_c8_is_kept(contrib):
     with support.graph() as session:
         variable = tf1.get_variable("v", initializer=tf.constant(1.0, tf.float64))
@@ -127,6 +194,13 @@ def test_c8_is_kept(contrib):
         ((gradient, _),) = opt.compute_gradients(variable * 1.0, [variable])
         session.run(tf1.global_variables_initializer())
         assert session.run(gradient) == 3.0 * np.float64(np.float32(1.0) / np.float32(3.0)) != 1.0
+
+
+def test_the_counters_of_contrib_are_int32(contrib):
+    with support.graph():
+        manager = contrib.ExponentialUpdateLossScaleManager(8.0, 2)
+        counters = (manager._num_good_steps, manager._num_bad_steps)
+        assert [counter.dtype.base_dtype for counter in counters] == [tf.int32, tf.int32]
 
 
 @defect(CONTRIB, pytest.fail.Exception)
@@ -165,7 +239,7 @@ def test_c12_a_fractional_period_is_rejected_at_the_update(contrib):
 @pytest.mark.parametrize(
     ("arguments", "flag", "after"),
     [
-        ((float("nan"), 1, 2.0), False, float("nan")),  # L1
+        ((NAN, 1, 2.0), False, NAN),  # L1
         ((8.0, 1, 0.5), False, 16.0),  # L2
         ((8.0, 0, 2.0), True, 16.0),  # L8
     ],
@@ -199,6 +273,14 @@ def test_l4_values_that_are_finite_count_as_finite(ns):
         assert session.run(finite)
 
 
+def test_l7_the_scale_is_a_value_and_no_variable(v1):
+    with support.eager():
+        scale = v1.DynamicLossScale(8.0, 1)
+        before = scale()
+        scale.update([tf.constant(1.0)])
+        assert (float(before), float(scale())) == (8.0, 16.0)
+
+
 def test_l6_numbers_of_numpy_are_still_refused(v1):
     with pytest.raises(ValueError, match="must be a Python int or float"):
         v1.FixedLossScale(np.float32(2))
@@ -223,6 +305,35 @@ def test_m1_m2_other_dtypes(dtype):
     with pytest.raises((TypeError, ValueError)):
         other_dtypes(V1["original"], dtype)
     other_dtypes(V1["ours"], dtype)
+
+
+@pytest.mark.parametrize("name", sorted(V1))
+def test_m2_losses_of_other_dtypes(name):
+    with support.graph() as session:
+        opt = V1[name].MixedPrecisionLossScaleOptimizer(sgd(), 8)
+        for dtype in (tf.float16, tf.float64):
+            if name == "original" and support.TF_VERSION < (2, 1):
+                with pytest.raises((TypeError, ValueError)):
+                    opt._scale_loss(tf.constant(1.0, dtype))
+            else:
+                assert session.run(opt._scale_loss(tf.constant(1.0, dtype))) == 8.0
+
+
+@defect(V1, AssertionError, broken=support.TF_VERSION < (2, 3))
+def test_m3_it_has_variables(ns):
+    with support.graph():
+        opt = ns.MixedPrecisionLossScaleOptimizer(tf1.train.AdamOptimizer(), "dynamic")
+        opt.minimize(tf.reduce_sum(tf1.get_variable("v", initializer=[1.0])))
+        assert opt.variables()
+
+
+def test_m4_the_original_shows_no_slots():
+    with support.graph():
+        variable = tf1.get_variable("v", initializer=[1.0])
+        opt = V1["original"].MixedPrecisionLossScaleOptimizer(tf1.train.AdamOptimizer(), 8)
+        opt.minimize(tf.reduce_sum(variable))
+        assert opt.get_slot(variable, "m") is None
+        assert opt.get_slot_names() == []
 
 
 @defect(V1, AssertionError)
@@ -298,6 +409,24 @@ def test_identifiers_that_cannot_be_interpreted(v1, bad):
 def test_what_is_no_v1_optimizer_is_a_value_error(v1):
     with pytest.raises(ValueError, match='"opt" must be an instance of Optimizer, but got'):
         v1.MixedPrecisionLossScaleOptimizer(object(), 2)
+
+
+CONSTRUCTORS = """
+from {} import experimental
+experimental.DynamicLossScale()
+experimental.FixedLossScale(2.0)
+"""
+
+
+def test_only_the_constructors_of_the_original_log_a_deprecation():
+    names = {"DynamicLossScale", "FixedLossScale"}
+    for owner in ("tensorflow._api.v2.compat.v1.train", "tf_lossscale.compat.v1.train"):
+        if owner.startswith("tensorflow") and support.IS_TF1:
+            continue  # its namespaces are elsewhere, and it logs nothing
+        logged = run_python("-c", CONSTRUCTORS.format(owner)).stderr
+        found = {name for name in names if f"{name}.__init__ " in logged}
+        logs = owner.startswith("tensorflow") and support.TF_VERSION >= (2, 4)
+        assert found == (names if logs else set()), logged
 
 
 @defect(V1, AttributeError)

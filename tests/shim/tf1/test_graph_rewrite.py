@@ -4,6 +4,7 @@ import pytest
 import recorded
 import support
 import tensorflow as tf
+from processes import run_python
 from small_model import set_policy
 from support import sgd
 
@@ -193,6 +194,62 @@ def test_every_loss_scale_is_used(kind, whose):
         own.apply_gradients(zip(gradients, [weight]))
         assert float(weight.numpy()) == 0.5  # not applied, as its `update` decides
         assert float(recorded.scale_of(own)) == 5.0
+
+
+@pytest.mark.skipif(not (2, 4) <= support.TF_VERSION < (2, 6), reason="a defect of 2.4 and 2.5")
+def test_e3_the_original_raises_an_unclear_error():
+    opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.5))
+    with pytest.raises(AttributeError, match="_hyper"):
+        tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+
+
+@kinds
+def test_e4_keras_optimizers_in_the_original(kind):
+    """It refuses those of the newer kinds, and wraps the legacy ones in the final class."""
+    original = tf1.train.experimental.enable_mixed_precision_graph_rewrite
+    optimizer = kind.optimizers.SGD(0.5)
+    with support.eager():
+        if kind.name != "legacy":
+            with pytest.raises(ValueError, match='"opt" must be an instance of a tf'):
+                original(optimizer)
+            return
+        has_experimental = support.TF_VERSION < (2, 9)
+        assert callable(original(optimizer, 8).loss_scale) is (support.TF_VERSION < (2, 4))
+        experimental = getattr(tf.keras.mixed_precision, "experimental", None)
+        assert hasattr(experimental, "LossScaleOptimizer") is has_experimental
+
+
+SET_BEFORE = """
+import tensorflow as tf
+tf.compat.v1.enable_v2_behavior()
+tf.keras.mixed_precision.experimental.set_policy("float32")
+inner = tf.compat.v1.train.GradientDescentOptimizer(0.5)
+try:
+    tf.compat.v1.train.experimental.enable_mixed_precision_graph_rewrite(inner)
+except ValueError as error:
+    print("refused", "set" in str(error))
+"""
+
+
+@pytest.mark.skipif(support.TF_VERSION >= (2, 3), reason="a defect up to 2.2")
+def test_e1_the_original_is_refused_after_any_call_of_set_policy():
+    assert run_python("-c", SET_BEFORE).stdout.splitlines()[-1] == "refused True"
+
+
+@kinds
+def test_e5_a_policy_can_be_set_after_the_rewrite(kind):
+    """And, with the original and Keras 3, before it."""
+    if kind.name != "keras3":
+        return
+    original = tf1.train.experimental.enable_mixed_precision_graph_rewrite
+    with support.graph():
+        enable(sgd())
+        try:
+            set_policy(kind.keras, "mixed_float16")
+            assert option()
+            original(sgd())
+        finally:
+            set_policy(kind.keras, "float32")
 
 
 @kinds

@@ -1,6 +1,7 @@
-"""Restores eager optimizers before they have made a variable; prints the weights as JSON.
+"""Restores eager optimizers before they have made a variable; prints the outcomes as JSON.
 
-After three steps a file is written; then the fourth step, on and after a restoration.
+`weights`: after three steps a file is written; then the fourth step, on and after a restoration.
+`slots`: whether the original and ours restore the slots of the inner optimizer.
 """
 
 import json
@@ -37,6 +38,20 @@ def model(make):
     return weights, step, tf.train.Checkpoint(opt=optimizer, w=weights)
 
 
+def restores_slots(api):
+    """Whether the momentum of a file is there after a step; the inner optimizer makes the steps."""
+    path, found = None, []
+    for gradient in (1.0, 0.0):
+        inner, weight = tf1.train.MomentumOptimizer(0.1, 0.5), tf.Variable(1.0)
+        checkpoint = tf.train.Checkpoint(opt=api.CrossShardOptimizer(inner), w=weight)
+        if path:
+            checkpoint.restore(path)
+        inner.apply_gradients([(tf.constant(gradient), weight)])
+        path = path or checkpoint.save(os.path.join(tempfile.mkdtemp(), "c"))
+        found.append(float(inner.get_slot(weight, "momentum").numpy()))
+    return found == [1.0, 0.5]
+
+
 found = {}
 for name, make in CASES.items():
     weights, step, checkpoint = model(make)
@@ -50,4 +65,5 @@ for name, make in CASES.items():
     step()
     status.assert_consumed()
     found[name] = [went_on, weights.numpy().tolist()]
-print(json.dumps(found))
+slots = {"original": restores_slots(tf1.tpu), "ours": restores_slots(tfls.compat.v1.tpu)}
+print(json.dumps({"weights": found, "slots": slots}))

@@ -94,13 +94,13 @@ def unequal(strategy: Any, subject, mode: str, count: int) -> Dict[str, Any]:
         optimizer.apply_gradients(pairs, *args, **kwargs)
 
     tf.function(lambda: strategy.run(replica_step))()
-    return {"weights": scalars(strategy, variable), "scale": float(optimizer.loss_scale)}
+    return {"weights": scalars(strategy, variable), "scale": subject.read(optimizer)[0]}
 
 
 def main():
     count = int(sys.argv[1])
     strategy = replicas.mirrored(count)
-    subjects = {str(subject): subject for subject in recorded.ours()}
+    subjects = {str(subject): subject for subject in recorded.ours() + recorded.originals()}
     runs = {"sums": count_sums, "refused": refused, "unequal": unequal}
     found = {}
     for what in sys.argv[2:]:
