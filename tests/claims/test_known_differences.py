@@ -1,14 +1,10 @@
-"""Every known difference has a test, which its row or an identifier names in a comment.
+"""The identifiers of known differences, such as `<!--C1-->`, which tests and comments use.
 
-`<!--C1-->`: the test has the identifier in its name or its text, as the identifier is also used
-elsewhere. `<!-- tests/shim/keras/test_final.py::test_weights -->`: a test, or a function that a
-test calls with both classes.
+Which tests prove a row, `test_proofs.py` checks: a row names them as every page does.
 """
 
-import ast
-import functools
 import re
-from typing import List, NamedTuple, Set
+from typing import List, NamedTuple
 
 from documents import ROOT, Text, everything, place
 
@@ -52,33 +48,6 @@ def unknown_names(texts: List[Text], table: List[Row]) -> List[str]:
         for name in re.findall(r"[A-Z]\d+", match[1])
         if name not in known
     ]
-
-
-def without_comment(page: str) -> List[str]:
-    """The rows of all lists of the page that end neither with an identifier nor with a test."""
-    items = re.findall(r"^- .*\n(?:  .*\n)*", page, re.MULTILINE)
-    assert len(items) > 100
-    return [
-        item
-        for item in items
-        if not re.search(r"<!--(?:[A-Z]\d+[^>]*| tests/\S+::\w+ )-->\n$", item)
-    ]
-
-
-@functools.lru_cache(maxsize=None)
-def functions(file: str) -> Set[str]:
-    """The names of the functions and methods of a file."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
-def test_each_row_names_its_test():
-    page = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert without_comment(page) == []
-    named = re.findall(r"<!-- (tests/\S+)::(\w+) -->", page)
-    assert len(named) > 50
-    assert [name for file, name in named if name not in functions(file)] == []
-    assert without_comment(page + "- a row without a test\n") == ["- a row without a test\n"]
 
 
 def test_every_known_difference_is_named_by_a_test():

@@ -4,8 +4,8 @@ A block of prose (a paragraph, an item of a list, a table) ends with a comment, 
 site do not see: `<!-- tests/shim/keras/test_final.py::test_weights -->`. Several are separated by
 commas. In place of a test, a comment may name the page that proves the claim (`docs/keras.md`), or
 say why there is nothing to prove: `advice` (an instruction), `outline` (what the page contains), or
-`by hand: ...` (what a machine without GPU or TPU cannot test). The rows of known-differences.md
-have identifiers instead (see `test_known_differences.py`).
+`by hand: ...` (what a machine without GPU or TPU cannot test). The identifiers of the rows of
+known-differences.md, such as C1, are names, not proofs.
 
 A block needs no comment if it links to its source on the web, or only introduces what follows it.
 """
@@ -32,7 +32,6 @@ PENDING = frozenset(
         "docs/index.md",
         "docs/is-it-scaled.md",
         "docs/keras.md",
-        "docs/known-differences.md",
         "docs/prove.md",
         "docs/scale-at-1.md",
         "docs/security.md",
@@ -51,7 +50,8 @@ _SILENT = re.compile(r"^(?:#|</?[a-z])")
 """Lines that claim nothing: headings and HTML."""
 
 _CODE = "(code)"
-_WORDS = re.compile(r"advice|outline|by hand: \w.+|[A-Z]\d+(?:,[A-Z]\d+)*", re.DOTALL)
+_WORDS = re.compile(r"advice|outline|by hand: \w.+", re.DOTALL)
+_IDENTIFIERS = re.compile(r"[A-Z]\d+(?:,[A-Z]\d+)*")
 
 
 class Claim(NamedTuple):
@@ -78,13 +78,16 @@ def claims(page: Text) -> List[Claim]:
         proofs = [
             proof.strip()
             for comment in _COMMENT.findall(text)
+            if not _IDENTIFIERS.fullmatch(comment)
             for proof in re.split(r",\s+(?=tests/|docs/)", comment.strip())
         ]
         if not words and found:
             found[-1].proofs.extend(proofs)
         elif words:
             follows = position + 1 < len(chunks)
-            introduces = words.endswith(":") and follows and _goes_on(chunks[position + 1][1])
+            introduces = (
+                words.rstrip("*").endswith(":") and follows and _goes_on(chunks[position + 1][1])
+            )
             found.append(Claim(page.file, line, words, proofs, introduces))
     return found
 
@@ -171,6 +174,7 @@ def test_the_list_of_pending_pages_is_true():
         "| a | b |\n|---|---|\n| it | is so |",
         "It is so:\n\nAnd this.\n<!-- outline -->",
         "It is so.\n<!-- because -->",
+        "- It is so. <!--K1,K2-->",
         "It is so.\n<!-- tests/claims/test_proofs.py::test_that_is_not_there -->",
         "It is so.\n<!-- tests/claims/not_there.py::test_it -->",
         "It is so.\n<!-- docs/not-there.md -->",
@@ -186,7 +190,8 @@ def test_a_claim_without_a_proof_is_found(block):
     [
         "It is so.\n<!-- tests/claims/test_proofs.py::test_a_claim_without_a_proof_is_found -->",
         "It is so.\n<!-- tests/claims/test_proofs.py::claims,\n     docs/keras.md -->",
-        "- It is so.\n  <!-- by hand: a TPU, or two GPUs -->\n- So is this. <!--K1,K2-->",
+        "- It is so.\n  <!-- by hand: a TPU, or two GPUs -->",
+        "**So:**\n\n- So is this. <!--K1,K2-->\n  <!-- advice -->",
         "| a | b |\n|---|---|\n| it | is so |\n\n<!-- docs/keras.md -->",
         "It is so ([source](https://example.org)).",
         "It prints:\n\n```\nso\n```\n\n## A heading\n\n<details markdown>\n</details>",
