@@ -113,7 +113,8 @@ def _owner(
 ) -> Optional[Variable]:
     """Returns the variable of the program that a slot belongs to.
 
-    Where names do not show it, that is the one with the same number, if `is_ordered`.
+    Where names do not show it, that is the only one with its shape; or, if some have the same
+    shape, the one with the same number, if `is_ordered`.
     """
     if slot.variable is not None:
         for match in matches:
@@ -123,24 +124,36 @@ def _owner(
     named = _named_like(plan.stored, slot.tensor.name, matches)
     if len(named) == 1:
         return named[0]
-    if named and not is_ordered:
-        return None
     count = sum(1 for other in state.slots if other.name == slot.name)
-    if slot.number is not None and count == len(trained):
-        return trained[slot.number]
-    return None
+    if count != len(trained):
+        return None
+    return _owner_in_list(slot, trained, is_ordered or not named)
+
+
+def _owner_in_list(
+    slot: StoredSlot, trained: List[Variable], is_ordered: bool
+) -> Optional[Variable]:
+    """Returns the variable that a slot in a list belongs to: one slot for each variable."""
+    if slot.number is None:
+        return None
+    if _all_shapes_differ(trained):
+        fitting = (variable for variable in trained if shape_of(variable) == slot.tensor.shape)
+        return next(fitting, None)
+    return trained[slot.number] if is_ordered else None
 
 
 def _is_in_order_of_file(program: ProgramOptimizer, trained: List[Variable]) -> bool:
     """Returns whether variables have the order in which an optimizer of Keras 2 lists their slots.
 
     Models of Keras 2 and Keras 3 have different orders. Variables of a `tf.Module` have the one in
-    which the program has built the optimizer; if all shapes differ, no other one fits.
+    which the program has built the optimizer.
     """
-    if not _are_of_tensorflow(trained):
-        return False
-    shapes = list(map(shape_of, trained))
-    return program.trained is not None or len(set(shapes)) == len(shapes)
+    return _are_of_tensorflow(trained) and program.trained is not None
+
+
+def _all_shapes_differ(variables: List[Variable]) -> bool:
+    shapes = list(map(shape_of, variables))
+    return len(set(shapes)) == len(shapes)
 
 
 def _are_of_tensorflow(variables: List[Variable]) -> bool:
