@@ -326,6 +326,15 @@ def test_the_inspection_that_is_shown_is_what_is_printed(tmp_path, read_here, mo
     assert capsys.readouterr().out.splitlines() == expected
 
 
+def test_the_optimizer_that_is_shown_is_what_is_printed(tmp_path, read_here, monkeypatch, capsys):
+    (code,) = language_blocks("docs/checkpoints.md", "text")
+    source = ROOT / "tests/data/fixtures/2.2.3/keras_experimental.LossScaleOptimizer"
+    shutil.copytree(str(source / "model_dyn_checkpoint"), str(tmp_path / "run"))
+    monkeypatch.chdir(tmp_path)
+    assert entry_point()(["checkpoint", "inspect", "run/ckpt-1"]) == 0
+    assert code in capsys.readouterr().out
+
+
 def test_the_json_of_an_inspection_has_the_keys_that_are_shown(read_here, capsys):
     (code,) = language_blocks("docs/checkpoints.md", "json")
     found = set()

@@ -370,6 +370,14 @@ SHIM = r"""
     - _ALIKE_OF_V2 = (("Adam", "AdamW", "Adamax"),)
     + _ALIKE_OF_V2 = (("Adam", "AdamW"),)
 
+    # shim/keras/test_restore.py::test_an_order_that_the_shapes_show_needs_no_build
+    - if _all_shapes_differ(trained):
+    + if False:
+
+    # shim/keras/test_keras2_checkpoints.py::test_slots_of_an_option_that_is_not_set_are_an_error
+    - is_expected = bool(slots) or name == "momentums"
+    + is_expected = True
+
     # shim/keras/test_keras2_checkpoints.py::test_every_optimizer_goes_on
     - slot = slots[index] if index < len(slots) else None
     + slot = slots[-1 - index] if index < len(slots) else None

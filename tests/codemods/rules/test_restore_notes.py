@@ -101,6 +101,15 @@ def test_restores_are_noted(case):
     assert codes(HEAD + textwrap.dedent(NOTED[case])).count("LS409") == 1
 
 
+@pytest.mark.parametrize(("keras", "count"), [(2, 0), (3, 1), (None, 1)])
+def test_where_the_target_is_keras_3_or_unknown_the_line_has_the_names(keras, count):
+    source = HEAD + f"mine = {MADE}\nmine.restore('run/c')\n"
+    found = transformed(source, Options(keras=keras)).findings
+    messages = [finding.message for finding in found if finding.code == "LS409"]
+    assert len(messages) == count
+    assert all("write tfls.checkpoints.restore('run/c', mine)" in text for text in messages)
+
+
 @pytest.mark.parametrize("case", sorted(NOT_NOTED))
 def test_other_methods_are_not_noted(case):
     assert "LS409" not in codes(HEAD + textwrap.dedent(NOT_NOTED[case]))

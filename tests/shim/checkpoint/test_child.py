@@ -159,6 +159,9 @@ def test_without_tensorflow(content, words, tmp_path, monkeypatch, checkpoint, r
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert words in err
     assert checkpoint("inspect", path_of("h5py"))[0] == 1
+    for form in ("keras", "weights_h5"):
+        path = recorded_files.file_of(f"2.21.0/keras3.*/model_{form}")
+        assert checkpoint("inspect", path)[0] == 0
     new = tmp_path / "new" / "model"
     refused(("convert", path_of("tensorflow"), new, "--to", "keras"), words)
     assert not new.parent.exists()

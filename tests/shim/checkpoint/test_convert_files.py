@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import recorded_files
+import tables
 import tensorflow as tf
 from recorded_files import CONTRIB_STATE
 
@@ -160,6 +161,10 @@ def test_partitioned_variables_are_restored(version, tmp_path, checkpoint):
         source = saver.save(session, str(tmp_path / "old"))
     status, _, err = checkpoint("convert", source, tmp_path / "model", "--to", "v1")
     assert status == 0, err
+    assert os.path.exists(source + ".meta")
+    assert not os.path.exists(str(tmp_path / "model.meta"))
+    keys = {key for key, _ in tables.read(str(tmp_path / "model.index"))}
+    assert keys == {b"", b"table", b"current_loss_scale", b"good_steps"}  # and no key of a slice
     with tf.Graph().as_default(), tf1.Session() as session:
         table = build({"current_loss_scale": np.float32(0), "good_steps": np.int64(0)})
         tf1.train.Saver().restore(session, str(tmp_path / "model"))

@@ -228,6 +228,54 @@ def test_keras_models_are_refused(pattern, refused, tmp_path):
 
 
 @WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_slots_of_centered_rmsprop_are_refused(kind, refused, tmp_path):
+    _, _, source = written(Program(kind, "RMSprop", {"centered": True}), tmp_path / "old")
+    refused(("convert", source, tmp_path / "new", "--to", "keras3"), "RMSprop of Keras 3 restores")
+
+
+@pytest.mark.skipif(
+    not str(getattr(__import__("keras"), "__version__", "")).startswith("3.15."),
+    reason="only this version is known to lose them",
+)
+@pytest.mark.parametrize("built", [False, True])
+def test_keras_3_loses_slots_that_are_only_in_their_list(built, tmp_path):
+    """Such as those of SGD, if it restores them before it creates them."""
+    resumed, optimizer = variables(), own_class("SGD", learning_rate=0.0625, momentum=0.5)
+    slots = [tf.ones_like(variable) for variable in resumed]
+    stored = tf.train.Checkpoint(momentums=[tf.Variable(slot) for slot in slots])
+    wrapped = tf.train.Checkpoint(inner_optimizer=stored)
+    path = tf.train.Checkpoint(opt=wrapped, v=resumed).save(str(tmp_path / "c"))
+    if built:
+        optimizer.build(resumed)
+    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    if not built:
+        optimizer.build(resumed)
+    found = [bool(np.any(slot.numpy())) for slot in optimizer.inner_optimizer.momentums]
+    assert found == [built] * len(slots)
+
+
+@WITH_TF_KERAS
+def test_a_new_style_optimizer_has_the_order_in_which_it_was_built(converted, tmp_path):
+    """Its variables have one shape, so that nothing but the order shows which slot is whose."""
+    trained = [tf.Variable([float(number)]) for number in range(3)]
+    subject = ORIGINALS["new"]
+    original = subject.dynamic(subject.inner("Adam", learning_rate=0.0625), 64.0, 3)
+    step(original, trained[::-1], 1.0)
+    source = tf.train.Checkpoint(opt=original, v=trained).save(str(tmp_path / "c"))
+    path, _ = converted(source)
+    resumed = [tf.Variable([0.0]) for _ in trained]
+    optimizer = own_class("Adam", learning_rate=0.0625)
+    optimizer.build(resumed[::-1])
+    status = tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+    status.assert_existing_objects_matched()
+    step(original, trained[::-1], 1.0)
+    step_of_keras_3(optimizer, resumed[::-1], 1.0)
+    for left, right in zip(resumed, trained):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+
+
+@WITH_TF_KERAS
 def test_plain_sgd_has_no_slots_whose_order_could_differ(converted, tmp_path):
     path, _ = converted(saved_twice(tmp_path, [[2], [2]], "SGD", learning_rate=0.125))
     optimizer, resumed = own_class("SGD"), [tf.Variable([0.0, 0.0]), tf.Variable([0.0, 0.0])]

@@ -126,6 +126,26 @@ def test_powers_of_other_conditionals_are_the_users_to_rename(tmp_path, checkpoi
     assert "cond_5/beta1_power" in keys_of(tmp_path / "b")
 
 
+@pytest.mark.parametrize("conditional", ["", "cond/"])
+def test_the_control_flow_is_that_of_the_source_by_default(conditional, tmp_path, checkpoint):
+    """The names of control flow v1 contain the conditional in which the powers were created."""
+    to_v1 = {"": "", "cond/": "cond_1/"}[conditional]
+    name = conditional + "beta1_power"
+    source = save(tmp_path / "old", dict(CONTRIB_STATE, **{name: np.float32(0.5)}))
+    assert checkpoint("convert", source, tmp_path / "new", "--to", "v1")[0] == 0
+    assert to_v1 + "beta1_power" in keys_of(tmp_path / "new")
+
+
+def test_several_tensors_are_renamed(tmp_path, checkpoint):
+    values = dict(CONTRIB_STATE, a=np.float32(1), b=np.float32(2))
+    source = save(tmp_path / "old", values)
+    renames = ("--rename", "a=c", "--rename", "b=a")
+    assert checkpoint("convert", source, tmp_path / "new", "--to", "v1", *renames)[0] == 0
+    new = recorded_files.tensors(tmp_path / "new")
+    assert (new["c"], new["a"]) == (1, 2)
+    assert "b" not in new
+
+
 @pytest.mark.parametrize(
     ("values", "to", "more", "words"),
     [

@@ -1,5 +1,6 @@
 """Damaged files: the right result, or status 2 and one line."""
 
+import json
 import os
 import random
 import shutil
@@ -124,3 +125,25 @@ def test_damaged_files(name, size, tmp_path, checkpoint):
     assert "cut" in refused
     if path.endswith(".keras"):
         assert "byte" in refused
+
+
+@pytest.mark.parametrize("name", ["keras_3_h5", "keras_3_weights"])
+def test_a_changed_byte_of_an_h5_file_can_change_a_value(name, tmp_path, checkpoint):
+    """Keras writes it without checksums, so nothing detects it."""
+    h5py = pytest.importorskip("h5py")
+    path = str(tmp_path / "model.h5")
+    shutil.copy(recorded_files.file_of(KERAS_FILES[name]), path)
+
+    def value():
+        status, out, _ = checkpoint("inspect", path, "--json")
+        assert status == 0
+        (state,) = json.loads(out)["states"]
+        return state["variables"][0]
+
+    before = value()
+    with h5py.File(path, "r") as file:
+        place = file[before["key"]].id.get_offset()
+    with open(path, "r+b") as file:
+        file.seek(place + 2)  # of four bytes: 32.0 has 0x42 and zeros
+        file.write(b"\x01")
+    assert (before["value"], value()["value"]) == (32.0, 32.25)

@@ -76,6 +76,49 @@ def test_files_of_the_real_classes(path, checkpoint):
     assert set(dtypes.values()) == {counters}
 
 
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+IN_OBJECTS = [f"/loss_scale/{name}{VALUE}" for name in ("current_loss_scale", "good_steps")]
+IN_NUMBERS = ["optimizer/vars/3", "optimizer/vars/2"]
+KEYS = [
+    ("1.15.5/contrib*/exponential_sgd_refvars", ["loss_scale", "good_steps", "bad_steps"]),
+    ("1.15.5/v1.*/dynamic_sgd_graph", ["current_loss_scale", "good_steps"]),
+    ("2.15.1/v1.*/dynamic_adam_eager", IN_OBJECTS),
+    ("2.2.3/keras_experimental.*/model_dyn_checkpoint", IN_OBJECTS),
+    ("2.15.1/keras_final.LossScaleOptimizer/model_dyn_checkpoint", IN_OBJECTS),
+    ("2.21.0/keras3.*/model_checkpoint", [f"/dynamic_scale{VALUE}", f"/step_counter{VALUE}"]),
+    ("2.21.0/keras3.*/model_h5", ["/dynamic_scale", "/step_counter"]),
+    ("2.21.0/keras3.*/model_keras", IN_NUMBERS),
+    ("2.21.0/keras3.*/model_weights_h5", IN_NUMBERS),
+]
+
+
+@pytest.mark.parametrize(("pattern", "keys"), KEYS)
+def test_keys_of_loss_scales(pattern, keys, checkpoint):
+    _, out, _ = checkpoint("inspect", recorded_files.file_of(pattern), "--json")
+    (state,) = json.loads(out)["states"]
+    found = [variable["key"] for variable in state["variables"]]
+    assert len(found) == len(keys)
+    for key, end in zip(found, keys):
+        assert key.endswith(end)
+        assert key == end or end.startswith("/")
+
+
+COUNTERS = {"legacy": "SGD/iter", "new": "iteration"}
+OF_KERAS_2 = [
+    subject for subject in recorded.ours() + recorded.originals() if subject.kind.name in COUNTERS
+]
+
+
+@pytest.mark.parametrize("subject", OF_KERAS_2, ids=str)
+def test_names_of_keras_2_in_a_graph(subject):
+    with tf.Graph().as_default():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.125), 64.0, 3)
+        variable = tf1.get_variable("v", [2], use_resource=True)
+        optimizer.apply_gradients([(tf.ones([2]), variable)])
+        found = {variable.op.name for variable in tf1.global_variables()}
+    assert {"current_loss_scale", "good_steps", COUNTERS[subject.kind.name]} <= found
+
+
 MOMENTS = {"_momentums": 1, "_velocities": 1}
 OPTIMIZERS = [
     ("2.2.3/keras_experimental.*/dynamic_adam", "1.14 to 2.2", ["Adam"], {"m": 1, "v": 1}),

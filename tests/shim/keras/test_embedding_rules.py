@@ -43,7 +43,12 @@ def trained(kind, name, options, rows):
     return optimizer, table, np.array(tf.convert_to_tensor(table))
 
 
-@pytest.mark.skipif(not {"legacy", "keras3"} <= set(KINDS), reason="needs Keras 2 and Keras 3")
+WITH_BOTH = pytest.mark.skipif(
+    not {"legacy", "keras3"} <= set(KINDS), reason="needs Keras 2 and Keras 3"
+)
+
+
+@WITH_BOTH
 @pytest.mark.parametrize(("name", "options"), RULES)
 def test_a_restore_says_what_is_different(name, options):
     for words, rows in ROWS.items():
@@ -52,3 +57,43 @@ def test_a_restore_says_what_is_different(name, options):
         is_said = any(words.split()[0] in rule for rule in other_rules(optimizer, [table]))
         assert is_said == (np.abs(values - expected).max() > 1e-4)
         assert not any("embedding" in rule for rule in other_rules(optimizer, []))
+
+
+@WITH_BOTH
+def test_which_classes_leave_rows_as_they_are():
+    """Of Keras 2: those for which docs/checkpoints.md says it."""
+    rows = ROWS["updates all rows"]
+    found = {
+        (name, "momentum" in options)
+        for name, options in RULES
+        if np.abs(
+            trained("legacy", name, options, rows)[2] - trained("keras3", name, options, rows)[2]
+        ).max()
+        > 1e-4
+    }
+    without_momentum = {("Adamax", False), ("Adadelta", False), ("Ftrl", False)}
+    assert found == without_momentum | {("SGD", True), ("RMSprop", True)}
+
+
+@WITH_BOTH
+def test_ftrl_sets_rows_to_0_that_no_step_has_looked_up():
+    _, _, values = trained("keras3", "Ftrl", {}, [[0, 1]])
+    _, _, unchanged = trained("legacy", "Ftrl", {}, [[0, 1]])
+    assert not values[2:].any()
+    assert unchanged[2:].all()
+
+
+@WITH_BOTH
+@pytest.mark.parametrize(("gradient", "is_different"), [(1e-4, True), (1e-3, True), (0.1, False)])
+def test_epsilon_of_rmsprop_matters_for_small_gradients(gradient, is_different):
+    steps = []
+    for kind in ("legacy", "keras3"):
+        variable = recorded.make_variable(KINDS[kind], np.zeros([1], "float32"), "v")
+        optimizer = KINDS[kind].optimizers.RMSprop(learning_rate=1.0)
+        if kind == "keras3":
+            optimizer.build([variable])
+        for _ in range(30):
+            before = np.array(tf.convert_to_tensor(variable))
+            optimizer.apply_gradients([(tf.constant([gradient]), variable)])
+        steps.append(np.array(tf.convert_to_tensor(variable)) - before)
+    assert (abs(steps[0] / steps[1] - 1) > 0.01) == is_different

@@ -239,6 +239,62 @@ def test_an_optimizer_without_the_slots_is_an_error(kind: str, tmp_path: Any):
         tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
 
 
+# The class, the options in the file, and the kinds that have slots for them.
+OTHER_OPTIONS = [
+    ("Adam", {"amsgrad": True}, ["legacy", "new"]),
+    ("RMSprop", {"centered": True}, ["legacy", "new"]),
+    ("RMSprop", {"momentum": 0.5}, ["new"]),  # legacy: the file has the option itself, too
+]
+
+
+@WITH_TF_KERAS
+@BUILT
+@pytest.mark.parametrize(
+    ("name", "options", "kind"),
+    [(name, options, kind) for name, options, kinds in OTHER_OPTIONS for kind in kinds],
+)
+def test_slots_of_an_option_that_is_not_set_are_an_error(
+    name: str, options: Dict[str, Any], kind: str, built: bool, tmp_path: Any
+):
+    _, _, path = written(Program(kind, name, options), tmp_path)
+    resumed, optimizer = variables(), on_keras_3(name, learning_rate=0.0625)
+    if built:
+        optimizer.build(resumed)
+
+    def go_on():
+        tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path)
+        step(optimizer, resumed, 1.0)
+
+    with pytest.raises(ValueError, match=f"{name} of Keras 3 (does not have|has no such slot)"):
+        go_on()
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_an_option_of_the_program_begins_with_new_slots(kind: str, tmp_path: Any):
+    """As on Keras 2, where `restore` raises no error, either; `checkpoints.restore` does."""
+    _, trained, path = written(Program(kind, "Adam", {}), tmp_path)
+    rate = {"learning_rate": 0.0625, "amsgrad": True}
+    subject, resumed = ORIGINALS[kind], variables()
+    original, optimizer = subject.dynamic(subject.inner("Adam", **rate)), on_keras_3("Adam", **rate)
+    for restored, own in ((original, trained), (optimizer, resumed)):
+        tf.train.Checkpoint(opt=restored, v=own).restore(path).expect_partial()
+        step(restored, own, 1.0)
+    for left, right in zip(resumed, trained):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+    with pytest.raises(tfls.checkpoints.RestoreError, match="no value for vhat"):
+        tfls.checkpoints.restore(path, tf.train.Checkpoint(opt=optimizer, v=resumed))
+
+
+@WITH_TF_KERAS
+def test_new_style_files_do_not_show_whether_sgd_has_a_momentum(tmp_path: Any):
+    keys = []
+    for options in ({}, {"momentum": 0.5}):
+        _, _, path = written(Program("new", "SGD", options), tmp_path)
+        keys.append(tf.train.list_variables(path))
+    assert keys[0] == keys[1]
+
+
 # Optimizers whose slots have the names, or the lists, of those of another class.
 OTHER_CLASSES = [
     ("legacy", "Adam", ["RMSprop", "Nadam", "SGD", "Adamax", "AdamW"]),
@@ -342,6 +398,10 @@ def test_a_hyperparameter_without_a_counterpart_is_an_error(tmp_path: Any):
     with pytest.raises(
         ValueError, match=r"has decay=0\.004.* which Nadam of Keras 3 does not have"
     ):
+        tf.train.Checkpoint(opt=optimizer, v=variables()).restore(path)
+    _, _, path = written(Program("legacy", "SGD", {"decay": 0.5}), tmp_path)
+    optimizer = on_keras_3("SGD", learning_rate=0.0625)
+    with pytest.raises(ValueError, match=r"has decay=0\.5.* which SGD of Keras 3 does not have"):
         tf.train.Checkpoint(opt=optimizer, v=variables()).restore(path)
 
 
@@ -477,6 +537,11 @@ def test_slots_that_wait_for_build_cannot_be_lost_by_saving(kind: str, tmp_path:
         optimizer.save_own_variables({})
     optimizer.build(resumed)
     saved = checkpoint.save(again)
+    stepped, other = variables(), on_keras_3("Adam", learning_rate=0.0625)
+    checkpoint = tf.train.Checkpoint(opt=other, v=stepped)
+    checkpoint.restore(path)
+    step(other, stepped, 1.0)
+    checkpoint.save(again)
     resumed, optimizer = variables(), on_keras_3("Adam", learning_rate=0.0625)
     tf.train.Checkpoint(opt=optimizer, v=resumed).restore(saved).assert_existing_objects_matched()
     step(original, trained, 1.0)
@@ -575,9 +640,34 @@ def test_the_names_of_a_model_are_an_error(kind: str, tmp_path: Any):
     path = checkpoint.save(os.path.join(str(tmp_path), "c"))
     new = model_of(KINDS["keras3"].keras)
     optimizer = on_keras_3("Adam", learning_rate=0.0625)
+    before = [weight.numpy() for weight in new.weights]
     tf.train.Checkpoint(model=new, optimizer=optimizer).restore(path).expect_partial()
+    for left, right in zip(before, new.weights):
+        np.testing.assert_array_equal(left, right.numpy())
     with pytest.raises(RuntimeError, match="only a part of it"):
         train(new, optimizer, 1)
+
+
+@WITH_TF_KERAS
+def test_keras_itself_reports_at_most_a_shape(tmp_path: Any):
+    """If its optimizer is built, new-style slots of other variables can have other shapes."""
+    subject = ORIGINALS["new"]
+    old, old_optimizer = model_of(subject.kind.keras), subject.kind.optimizers.Adam()
+    train_without_scale(old, old_optimizer)
+    path = tf.train.Checkpoint(model=old, optimizer=old_optimizer).save(str(tmp_path / "c"))
+    new, optimizer = model_of(KINDS["keras3"].keras), KINDS["keras3"].optimizers.Adam()
+    checkpoint = tf.train.Checkpoint(model=new, optimizer=optimizer)
+    checkpoint.restore(path).expect_partial()
+    train_without_scale(new, optimizer)
+    with pytest.raises(ValueError, match="Received incompatible tensor with shape"):
+        checkpoint.restore(path)
+
+
+def train_without_scale(model: Any, optimizer: Any):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(np.ones([8, 4], "float32"), training=True) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(list(zip(gradients, model.trainable_variables)))
 
 
 def subclassed(keras: Any) -> Any:
@@ -627,8 +717,16 @@ def test_more_variables_than_in_the_file_are_no_error(kind: str, tmp_path: Any):
     original, trained, path = written(Program(kind, "SGD", {}), tmp_path)
     resumed, added = variables(), tf.Variable(2.0)
     optimizer = on_keras_3("SGD", learning_rate=0.0625)
-    tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path).expect_partial()
+    status = tf.train.Checkpoint(opt=optimizer, v=resumed).restore(path).expect_partial()
     step(original, trained, 1.0)
     step(optimizer, [*resumed, added], 1.0)
     for left, right in zip(resumed, trained):
         np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+    with pytest.raises(AssertionError, match="not bound to checkpointed values"):
+        status.assert_existing_objects_matched()
+    subject, again = ORIGINALS[kind], variables()
+    original = subject.dynamic(subject.inner("SGD", learning_rate=0.0625), 64.0, 3)
+    status = tf.train.Checkpoint(opt=original, v=again).restore(path)
+    step(original, [*again, added], 1.0)
+    if kind == "legacy":  # new-style ones have a slot for each variable, which they never read
+        status.assert_existing_objects_matched()

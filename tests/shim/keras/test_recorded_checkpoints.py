@@ -192,6 +192,19 @@ def test_a_file_of_another_layout_gives_weights_slots_and_scale(subject, layout:
             go_on(training, expected, STATE[:2])
 
 
+@pytest.mark.skipif(OLD, reason="the installed class reads this layout itself")
+@of(READERS, "legacy")
+def test_only_ours_finds_iterations_and_learning_rate_of_another_layout(subject):
+    expected = expected_of(folders("A", "dynamic_adam")[-1])
+    training = Training(subject, "adam")
+    training.optimizer.learning_rate = 0.5
+    path = os.path.join(FIXTURES, folders("A", "dynamic_adam")[-1], expected["checkpoint_prefix"])
+    training.checkpoint().restore(path).expect_partial()
+    found = training.state()["iterations"], float(training.optimizer.learning_rate.numpy())
+    restored_values = (expected["state_at_save"]["iterations"], 0.125)
+    assert found == (restored_values if subject in OURS else (0, 0.5))
+
+
 @of(READERS, "legacy", "new")
 def test_a_file_of_a_dynamic_scale_leaves_a_fixed_one_as_it_is(subject):
     folder = folders(LAYOUT_OF_KIND[subject.kind.name], "dynamic_momentum")[-1]

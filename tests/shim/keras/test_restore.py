@@ -134,6 +134,7 @@ def test_hdf5_files_have_all_but_the_scale(written: str, name: str, tmp_path: An
     report = tfls.checkpoints.restore(path, *resumed)
     assert [entry.in_program for entry in report.initial] == ["loss scale", "good steps"]
     assert "no loss scale" in str(report)
+    assert float(resumed[1].loss_scale) == 64.0
     assert_the_same_run(original, resumed, with_scale=False)
 
 
@@ -332,7 +333,120 @@ def test_a_checkpoint_gives_models_optimizers_and_counters(written: str, read: s
     assert "count of saves" in str(tfls.checkpoints.restore(path, left, {"opt": resumed[1]}))
 
 
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="`compile` of 1.15 makes another optimizer")
+def test_a_compiled_model_has_its_optimizer(tmp_path: Any):
+    kinds = sorted(KINDS)
+    original = begun(kinds[-1], "sequential")
+    checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
+    path = checkpoint.save(str(tmp_path / "c"))
+    resumed, optimizer = fresh(kinds[0], "sequential")
+    resumed.compile(optimizer, "mse")
+    tfls.checkpoints.restore(path, resumed)
+    assert_the_same_run(original, (resumed, optimizer))
+
+
+def test_one_line_is_printed(tmp_path: Any, capsys: pytest.CaptureFixture):
+    path, resumed = saved(tmp_path), fresh(sorted(KINDS)[0], "functional")
+    capsys.readouterr()
+    report = tfls.checkpoints.restore(path, *resumed)
+    out, err = capsys.readouterr()
+    assert (out + err).strip() == str(report)
+    assert (out + err).count("\n") == 1
+
+
+@pytest.mark.parametrize("is_passed", [False, True])
+def test_a_manager_without_the_count_of_saves_replaces_the_first_file(
+    is_passed: bool, tmp_path: Any
+):
+    """The note of the report, `count of saves`, is tested above."""
+    folder = str(tmp_path / "run")
+    original = begun(sorted(KINDS)[-1], "sequential")
+    checkpoint = tf.train.Checkpoint(model=original[0], optimizer=original[1])
+    tf.train.CheckpointManager(checkpoint, folder, 3).save()
+    resumed = fresh(sorted(KINDS)[0], "sequential")
+    checkpoint = tf.train.Checkpoint(model=resumed[0], optimizer=resumed[1])
+    tfls.checkpoints.restore(folder, *([checkpoint] if is_passed else resumed))
+    path = tf.train.CheckpointManager(checkpoint, folder, 3).save()
+    assert os.path.basename(path) == ("ckpt-2" if is_passed else "ckpt-1")
+
+
+def test_only_a_class_without_a_configuration_is_built_by_a_failed_restore(tmp_path: Any):
+    """`from_config` makes the copy that is built to see what fits."""
+    path, kind = saved(tmp_path), sorted(KINDS)[0]
+
+    class Own(KINDS[kind].optimizers.Adam):  # type: ignore[misc]  # untyped base
+        def get_config(self) -> Any:
+            raise NotImplementedError
+
+    built = []
+    for cls in (KINDS[kind].optimizers.Adam, Own):
+        model = MODELS["functional"](keras_of(kind))
+        model(INPUTS[0])
+        optimizer = OURS(cls(0.5, amsgrad=True))
+        with pytest.raises(tfls.checkpoints.RestoreError, match="no value for vhat"):
+            tfls.checkpoints.restore(path, model, optimizer)
+        built.append(ProgramOptimizer(optimizer).has_slots)
+    assert built == [False, True]
+
+
 # Nothing is restored into another variable.
+
+
+def two_layers(keras: Any, names: List[Any]) -> Any:
+    """A model whose second layer is called after the first one, and has its shape."""
+    layers, inputs = keras.layers, keras.layers.Input((4,))
+    made = [layers.Dense(4, **({} if name is None else {"name": name})) for name in names]
+    return keras.Model(inputs, made[1](made[0](inputs)))
+
+
+@pytest.mark.parametrize(
+    ("in_file", "in_program", "order"),
+    [
+        (["a", "b"], ["b", "a"], [1, 0]),  # all names fit
+        ([None, None], [None, None], [0, 1]),  # of Keras: `dense` and `dense_1`, then others
+        (["a", "b"], ["a", "c"], [0, 1]),  # only one name fits
+    ],
+)
+@pytest.mark.parametrize(("written", "read"), PAIRS)
+def test_layers_are_found_by_their_names_or_else_by_their_order(
+    written: str, read: str, in_file: Any, in_program: Any, order: List[int], tmp_path: Any
+):
+    original = two_layers(keras_of(written), in_file)
+    fill(original.weights)
+    path = tf.train.Checkpoint(model=original).save(str(tmp_path / "c"))
+    keras_of(read).layers.Dense(1)
+    resumed = two_layers(keras_of(read), in_program)
+    tfls.checkpoints.restore(path, resumed)
+    kernels = [[weight.numpy() for weight in model.weights[::2]] for model in (original, resumed)]
+    for found, number in zip(kernels[1], order):
+        np.testing.assert_array_equal(found, kernels[0][number])
+
+
+class Shaped(tf.Module):  # type: ignore[misc]  # untyped base
+    """Variables of one name, in an order that is not the one of their names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = tf.Variable(tf.ones([2]))
+        self.first = tf.Variable(tf.ones([3]))
+
+
+@pytest.mark.skipif("new" not in KINDS, reason="there are no new-style optimizers")
+def test_an_order_that_the_shapes_show_needs_no_build(tmp_path: Any):
+    def step_of(module: Shaped, optimizer: Any):
+        trained = [module.second, module.first]
+        gradients = [(tf.ones_like(variable) * 0.5, variable) for variable in trained]
+        optimizer.apply_gradients(gradients)
+
+    kind = sorted(KINDS)[0]
+    original, resumed = (Shaped(), optimizer_of("new")), (Shaped(), optimizer_of(kind, rate=0.5))
+    step_of(*original)
+    path = tf.train.Checkpoint(model=original[0], optimizer=original[1]).save(str(tmp_path / "c"))
+    tfls.checkpoints.restore(path, *resumed)
+    step_of(*original)
+    step_of(*resumed)
+    for left, right in zip(resumed[0].variables, original[0].variables):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-6)
 
 
 def late_lists(keras: Any, **options: Any) -> Any:

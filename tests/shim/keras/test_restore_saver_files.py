@@ -3,6 +3,7 @@
 The oracle is what the real classes did after they wrote the files in `tests/data/fixtures`.
 """
 
+import inspect
 import os
 import shutil
 from typing import Any, Callable, Dict
@@ -49,6 +50,8 @@ def test_adam_goes_on(pattern: str):
     variable, optimizer = tf.Variable(tf.zeros([3])), adam()
     # A counter of contrib that Keras lacks: its class lowers the scale at each second bad step.
     partial = bool(saved.get("bad_steps"))
+    if partial:
+        refused(path, "no variable for bad_steps")
     report = tfls.checkpoints.restore(
         path, optimizer=optimizer, names={"v": variable}, partial=partial
     )
@@ -128,6 +131,18 @@ def test_what_does_not_fit_is_an_error(words: str, names: Any, options: Any):
 )
 def test_names_are_refused_for_other_files(pattern: str, words: str):
     refused(recorded_files.file_of(pattern), words)
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-7])
+def test_another_epsilon_is_noted(epsilon: float):
+    """The file has none; `tf.train.AdamOptimizer` has 1e-8 by default, and Keras 1e-7."""
+    defaults = inspect.signature(tf.compat.v1.train.AdamOptimizer.__init__).parameters
+    assert defaults["epsilon"].default == 1e-8
+    assert KIND.optimizers.Adam().get_config()["epsilon"] == 1e-7
+    path, _ = recorded_files.prefix_of(V1_ADAM, "saver_prefix")
+    variable, optimizer = tf.Variable(tf.zeros([3])), KIND.optimizers.Adam(epsilon=epsilon)
+    report = tfls.checkpoints.restore(path, optimizer=OURS(optimizer), names={"v": variable})
+    assert (f"epsilon is {epsilon} here" in str(report)) == (epsilon == 1e-7)
 
 
 def test_counters_that_differ_are_an_error(tmp_path: Any):
