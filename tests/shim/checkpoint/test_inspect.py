@@ -116,7 +116,9 @@ def test_names_of_keras_2_in_a_graph(subject):
         variable = tf1.get_variable("v", [2], use_resource=True)
         optimizer.apply_gradients([(tf.ones([2]), variable)])
         found = {variable.op.name for variable in tf1.global_variables()}
-    assert {"current_loss_scale", "good_steps", COUNTERS[subject.kind.name]} <= found
+    assert {"current_loss_scale", "good_steps"} <= found
+    counter = COUNTERS[subject.kind.name]
+    assert any(f"/{name}".endswith(f"/{counter}") for name in found)  # 1.15 has it in a scope
 
 
 MOMENTS = {"_momentums": 1, "_velocities": 1}
