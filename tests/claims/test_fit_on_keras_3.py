@@ -48,6 +48,16 @@ def test_what_fit_calls():
     assert float(seen["apply"][0][0][0]) == 8.0
 
 
+def test_what_keras_3_refuses(tmp_path):
+    with pytest.raises(ValueError, match=r"not recognized: \{'lr'"):
+        tf.keras.optimizers.SGD(lr=0.1)
+    model = tf.keras.Sequential([tf.keras.Input([1]), tf.keras.layers.Dense(1)])
+    model.save_weights(str(tmp_path / "model.weights.h5"))
+    for name in ("model", "model.h5"):
+        with pytest.raises(ValueError, match=r"must end in `[.]weights[.]h5`"):
+            model.save_weights(str(tmp_path / name))
+
+
 def test_compile_wraps_a_plain_optimizer_in_a_class_without_the_names_of_keras_2():
     policy = tf.keras.mixed_precision.global_policy()
     tf.keras.mixed_precision.set_global_policy("mixed_float16")

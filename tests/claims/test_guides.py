@@ -189,6 +189,46 @@ def test_a_half_trained_run_continues_without_a_bump(tmp_path, read_here):
     assert not is_without_bump(traces["weights only"]["loss"], whole["loss"])
 
 
+BY_HAND = {
+    "from tf_lossscale.keras import": "from tensorflow.keras import",
+    "get_scaled_loss": "scale_loss",
+    "optimizer.loss_scale": "optimizer.dynamic_scale",
+    "        gradients = optimizer.get_unscaled_gradients(gradients)\n": "",
+    "        gradients, _ = tf.clip_by_global_norm(gradients, 1.0)\n": "",
+    "Adam(0.003)": "Adam(0.003, global_clipnorm=1.0)",
+}
+"""What the guide for Keras says to edit to remove the shim."""
+
+
+@pytest.mark.skipif(version() != "2.21", reason="the program continues on Keras 3")
+def test_the_shim_is_removed_by_hand(tmp_path):
+    """The section "Optional: remove the shim" of the guide for Keras."""
+    following = _follower("guide-keras", tmp_path, GUIDES["guide-keras"].recorded, "here")
+    for step in steps_of("guide-keras")[: GUIDES["guide-keras"].bridge]:
+        following.follow(step)
+    following.output("tf-lossscale migrate --keras 3 --write", "here")
+    path = following.folder / "train.py"
+    source = path.read_text("utf-8")
+    for old, new in BY_HAND.items():
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    path.write_text(source, "utf-8")
+    following.output("cp start.h5 model.h5")
+    said = following.output("tf-lossscale record hand.jsonl train.py", "here")
+    assert said.startswith("iterations 299, "), "of 300 steps, one is skipped"
+    verdict = following.output("tf-lossscale compare 2.8.jsonl hand.jsonl", "here", status=1)
+    assert verdict.startswith("Different: the inner optimizers have global_clipnorm none and 1.")
+
+
+def test_the_loop_of_the_example_unscales_and_clips():
+    train = (ROOT / "examples" / "guide-keras" / "train.py").read_text("utf-8")
+    calls = ("get_scaled_loss", "get_unscaled_gradients", "clip_by_global_norm", "apply_gradients")
+    places = [train.index(f".{call}(") for call in calls]
+    assert places == sorted(places)
+    finetune = (ROOT / "examples" / "guide-keras" / "finetune.py").read_text("utf-8")
+    assert 0 < finetune.index(".compile(") < finetune.index(".fit(")
+
+
 def test_what_a_page_must_show():
     assert fits(["a", "…", "c"], "a\nb\nc\n")
     assert fits(["a…", "…"], "a b\nc")

@@ -253,6 +253,14 @@ def test_a_dirty_tree_is_refused(committed, change):
     assert python_files(committed)["src/b.py"] == FINAL
 
 
+def test_git_undoes_what_was_written(committed):
+    before = python_files(committed)
+    assert committed.run("migrate", "--write").status == 0
+    assert python_files(committed)["src/b.py"] == FINAL
+    git("checkout", ".")
+    assert python_files(committed) == before
+
+
 def test_an_untracked_report_is_no_obstacle(committed):
     assert committed.run("migrate", "--check", "--report", "html:report.html").status == 1
     assert committed.run("migrate", "--write").status == 0

@@ -319,6 +319,29 @@ def test_the_last_step_of_the_guide_for_keras_says_why_it_changes_nothing(comman
     assert "get_unscaled_gradients" not in path.read_text()
 
 
+@pytest.mark.parametrize(
+    ("keras", "is_wrapped", "module"),
+    [("3", True, "tensorflow"), ("3", False, "tf_lossscale"), ("2", False, "tensorflow")],
+)
+def test_where_the_guide_for_keras_ends(command_line, keras, is_wrapped, module):
+    """The wrap before `compile` lets the policy move for Keras 3, and holds it for Keras 2."""
+    copied(command_line, "guide-keras")
+    command_line.run("migrate", "--to", "shim", "--write")
+    if is_wrapped:
+        path = command_line.path("finetune.py")
+        wrapped = "tfls.keras.mixed_precision.LossScaleOptimizer(optimizer)"
+        source = path.read_text().replace("import model\n", "import model, tf_lossscale as tfls\n")
+        made = "tf.keras.optimizers.SGD(lr=0.1, momentum=0.9)"
+        path.write_text(source.replace(made, wrapped.replace("optimizer)", f"{made})")))
+    assert command_line.run("migrate", "--keras", keras, "--write", "--allow-dirty").status == 0
+    policy = command_line.path("model.py").read_text()
+    assert f"from {module}.keras" in policy
+    optimizer = command_line.path("train.py").read_text()
+    home = "tensorflow" if keras == "2" else "tf_lossscale"
+    assert f"from {home}.keras import mixed_precision" in optimizer
+    assert "mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam(0.003), init" in optimizer
+
+
 def test_the_last_step_of_the_guide_for_tensorflow_1_replaces_the_contrib_classes(command_line):
     copied(command_line, "guide-tf1")
     command_line.run("migrate", "--write", "--allow-dirty", "--to", "shim")

@@ -40,6 +40,12 @@ def test_arguments(subject):
     assert float(optimizer.loss_scale) == 8.0
 
 
+@ours
+def test_the_loss_scale_is_not_a_function(subject):
+    with pytest.raises(TypeError, match="not callable"):
+        make(subject).loss_scale()
+
+
 @every
 def test_arguments_are_converted(subject):
     optimizer = make(subject, True, "8", 2.5)
