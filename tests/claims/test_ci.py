@@ -55,6 +55,14 @@ def test_the_check_fails_while_a_retired_class_is_used(repository):
     assert type_(CHECK)[0][0] == 0
 
 
+def test_a_program_that_uses_the_final_api(repository):
+    final = CHECK.replace("--to shim ", "")
+    assert type_(final)[0][0] == 1
+    subprocess.run(["bash", "-c", final.replace("--check", "--write --allow-dirty")], check=True)
+    assert "compat.v1.mixed_precision.DynamicLossScale" in (repository / "train.py").read_text()
+    assert [type_(check)[0][0] for check in (final, CHECK)] == [0, 1]
+
+
 def test_a_baseline_accepts_what_is_there(repository):
     assert [status for status, _ in type_(BASELINE)] == [0, 0]
     (repository / "train.py").write_text("# moved\n" + LEGACY + LEGACY.splitlines()[2])

@@ -21,12 +21,10 @@ from documents import ROOT, Text, markdown
 PENDING = frozenset(
     {
         "docs/accumulate.md",
-        "docs/ci.md",
         "docs/compare.md",
         "docs/cost.md",
         "docs/cross-shard.md",
         "docs/drop-in.md",
-        "docs/guide-keras.md",
         "docs/guide-tf1.md",
         "docs/index.md",
         "docs/is-it-scaled.md",
