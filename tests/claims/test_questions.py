@@ -1,5 +1,7 @@
 """Rows of the pages that answer questions, whose programs the pages do not show."""
 
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -150,8 +152,29 @@ def test_what_is_left_after_the_guide_of_tensorflow_1():
     with tf.Graph().as_default() as graph:
         with pytest.raises(Exception, match="`dense` is not available with Keras 3"):
             tf1.layers.dense(tf.zeros([1, 3]), 2)
+        with pytest.raises(Exception, match="`GRUCell` is not available with Keras 3"):
+            tf1.nn.rnn_cell.GRUCell(2)
         tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 10)
         assert graph.get_tensor_by_name("loss_scale:0").dtype == tf.resource
+    assert not any(hasattr(tf, name) for name in ("contrib", "estimator", "flags", "app"))
+    assert tf1.flags.DEFINE_integer
+    assert tf1.train.StopAtStepHook
+
+
+LEGACY = """
+import tensorflow as tf
+
+assert tf.keras.layers.Layer.__module__.startswith("tf_keras.")
+with tf.Graph().as_default():
+    assert tf.compat.v1.layers.dense(tf.zeros([1, 3]), 2).shape == [1, 2]
+    tf.compat.v1.nn.rnn_cell.GRUCell(2)
+"""
+
+
+def test_keras_2_brings_back_the_layers_of_tensorflow_1():
+    pytest.importorskip("tf_keras")
+    variables = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
+    subprocess.run([sys.executable, "-c", LEGACY], env=variables, check=True)
 
 
 def test_a_loop_of_the_shim_by_hand():
