@@ -25,7 +25,6 @@ PENDING = frozenset(
         "docs/cost.md",
         "docs/cross-shard.md",
         "docs/drop-in.md",
-        "docs/guide-tf1.md",
         "docs/index.md",
         "docs/is-it-scaled.md",
         "docs/keras.md",
