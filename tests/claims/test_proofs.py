@@ -33,7 +33,6 @@ PENDING = frozenset(
         "docs/security.md",
         "docs/tf1.md",
         "docs/troubleshooting.md",
-        "docs/what-to-write.md",
         "docs/wrappers.md",
     }
 )
