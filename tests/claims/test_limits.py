@@ -10,6 +10,9 @@ from tf_lossscale_codemods.engine.tree_size import MOST_MEMORY
 from tf_lossscale_codemods.files.excludes import MOST_DATA
 from tf_lossscale_codemods.run.limits import Limits
 
+from tf_lossscale._compare.judgements import Verdict
+from tf_lossscale._records.reading import read_record
+
 LIMITS = [
     ("migrate.md", "the default limits are {:.0f} seconds", Limits().seconds),
     ("migrate.md", "seconds and {:.0f} MB", Limits().size / 2**20),
@@ -58,6 +61,35 @@ def test_compare_has_the_sums_of_the_tables_of_recorded_runs():
     assert f"Of {pairs} correct pairs, one is" in page
     assert f"Of {wrong} runs with a mistake, {found} are" in page
     assert correct[0] + sum(int(d) for _, kind, d in later if kind == "correct pairs") == 1
+
+
+@pytest.mark.parametrize("name", ["digits_graph", "digits_keras"])
+def test_a_rounding_error_grows_from_step_to_step(name):
+    """`docs/prove.md`: in the records of the demo, by a factor of 5 in 120 steps."""
+    traces = ROOT / "examples" / "traces"
+    plain, disturbed = (
+        [losses for losses in read_record(str(path)).optimizers[0].loss if losses is not None]
+        for path in (traces / f"{name}.jsonl", traces / f"{name}.disturbed-1.jsonl")
+    )
+    differences = [abs(new / old - 1) for old, new in zip(plain, disturbed)]
+    begin, end = (sum(part) / 30 for part in (differences[:30], differences[-30:]))
+    assert end > 5 * begin > 0
+
+
+def test_the_statuses_of_the_verdicts():
+    page = (ROOT / "docs/prove.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| \*([a-z -]+)\* \| .* \| (\d) \|$", page, re.MULTILINE)
+    names = {verdict.value[0].replace("identical", "bit-identical"): verdict for verdict in Verdict}
+    assert len(stated) == len(names) - 1
+    assert [int(status) for _, status in stated] == [names[name].status for name, _ in stated]
+    assert f"Status {Verdict.NOT_COMPARABLE.status} means that the records" in page
+
+
+def test_prove_has_the_cost_of_a_record():
+    page = (ROOT / "docs/prove.md").read_text(encoding="utf-8")
+    (stated,) = re.findall(r"A step takes ([\d.]+ to [\d.]+ ms) longer", page)
+    tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    assert f"A record adds {stated} to a step here" in tables
 
 
 def percent_more(tables: str, mode: str, column: int) -> List[int]:

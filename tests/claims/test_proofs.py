@@ -28,7 +28,6 @@ PENDING = frozenset(
         "docs/index.md",
         "docs/is-it-scaled.md",
         "docs/keras.md",
-        "docs/prove.md",
         "docs/scale-at-1.md",
         "docs/security.md",
         "docs/tf1.md",

@@ -18,6 +18,7 @@ from processes import run_python
 from recordings import Recording, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
+from tf_lossscale._recorder import recorder
 from tf_lossscale._records.reading import read_record
 
 tf1 = tf.compat.v1
@@ -328,6 +329,63 @@ def test_sessions_are_as_before_after_stop(tmp_path):
     assert cls._extend_graph is not before
     tfls.recording.stop()
     assert cls._extend_graph is before
+
+
+def test_a_graph_that_is_finalized(tmp_path):
+    with refused(tmp_path, "The graph is finalized"), tf.Graph().as_default() as graph:
+        optimizer, pairs = v1_optimizer(), [(tf.constant(1.0), v1_variable())]
+        graph.finalize()
+        optimizer.apply_gradients(pairs)
+
+
+def test_several_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "has_several_workers", lambda strategy: True)
+    strategy = tf.distribute.MirroredStrategy(["cpu:0"])
+    refusal = refused(tmp_path, "A step on several workers cannot be recorded")
+    with tf.Graph().as_default(), refusal, strategy.scope():
+        replicas.run(strategy, step_of_one)
+
+
+@eager_only
+def test_xla_on_several_replicas(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "replica_count", lambda: 2)
+    program = Program()
+    program.function = tf.function(program.step, autograph=False, **replicated.JIT)
+    with refused(tmp_path, "on several replicas that XLA compiles"):
+        program.run([1.0])
+
+
+@pytest.mark.skipif(not hasattr(tf.keras, "Operation"), reason="Keras 2 has one backend")
+def test_another_backend_of_keras_3(tmp_path, monkeypatch):
+    weight = tf.keras.Variable(1.0)
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+    with refused(tmp_path, "with the TensorFlow backend only"):
+        monkeypatch.setattr(importlib.import_module("keras").config, "backend", lambda: "jax")
+        optimizer.apply([tf.constant(1.0)], [weight])
+
+
+def test_a_loss_that_is_no_scalar_is_unknown(tmp_path):
+    with Recording(tmp_path) as recording, tf.Graph().as_default():
+        step = v1_optimizer().minimize(v1_variable() * [1.0, 2.0])
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+    assert (recording.record.loss, recording.record.norm) == ([None], [3.0])
+
+
+def test_a_saver_writes_what_records_into_the_graph(tmp_path):
+    def size(folder):
+        folder.mkdir()
+        with tf.Graph().as_default(), tf1.Session() as session:
+            step = v1_optimizer().minimize(v1_variable() * 1.0)
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+            tf1.train.Saver().save(session, str(folder / "model"))
+        return os.path.getsize(str(folder / "model.meta"))
+
+    with Recording(tmp_path):
+        recorded_size = size(tmp_path / "recorded")
+    assert recorded_size > size(tmp_path / "plain")
 
 
 def test_parameter_servers(tmp_path):

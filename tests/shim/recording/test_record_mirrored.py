@@ -30,3 +30,14 @@ def test_each_step_of_all_replicas_is_one_row_and_the_run_is_the_same(mode):
 def test_fit():
     (subject,) = [subject for subject in recorded.ours() if subject.api == "final"][-1:]
     assert run_program("recording/mirrored_fit.py", str(subject), keras=True)
+
+
+@pytest.mark.skipif(recorded.TF >= (2, 16), reason="TensorFlow has no Estimators from 2.16 on")
+def test_an_estimator_with_a_strategy_has_no_loss():
+    """Each replica makes its own optimizer, so no optimizer has the losses of all."""
+    found = run_program("recording/mirrored_estimator.py", timeout=300)
+    steps, losses, norms = found["alone"]
+    assert (steps, norms) == ([0, 1], [1.0, 1.0])
+    assert losses == pytest.approx([1.0, 0.9])
+    # The gradients 1 and 2 are divided by the number of replicas, and summed.
+    assert found["mirrored"] == [[0, 1], [None, None], [1.5, 1.5]]

@@ -92,6 +92,19 @@ def test_compiled_and_other_steps_are_in_order_and_calls_are_as_before_after_sto
     assert len(read_record(recording.path).optimizers[0].steps) == 6
 
 
+def test_the_norm_of_sparse_gradients_is_unknown(tmp_path):
+    with Recording(tmp_path) as recording:
+        table, optimizer = tf.Variable([[3.0], [4.0]]), v1_optimizer()
+
+        @tf.function(**JIT)
+        def step():
+            gradient = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([1]), tf.constant([2, 1]))
+            optimizer.apply_gradients([(gradient, table)])
+
+        step()
+    assert (recording.record.applied, recording.record.norm) == ([True], [None])
+
+
 SCRIPT = """
 import json
 import sys

@@ -115,6 +115,18 @@ def test_record_installs_nothing(tmp_path):
     assert optimizer.finite == [True, False, True]
 
 
+def test_record_runs_a_script_as_python_does(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import sys\nprint(__name__, sys.argv, sys.path[0])\nsys.exit(3)\n"
+    )
+    options = {"cwd": str(tmp_path)}
+    plain = run_python("script.py", "--overwrite", "x", **options)
+    recorded = record("record.jsonl", "script.py", "--overwrite", "x", **options)
+    assert plain.returncode == recorded.returncode == 3
+    assert plain.stdout == recorded.stdout
+    assert plain.stdout.startswith("__main__ ['script.py', '--overwrite', 'x'] ")
+
+
 @pytest.mark.parametrize("how", ["record", "run"])
 def test_an_existing_file_is_refused_before_the_script_starts(tmp_path, how):
     folder = tmp_path / "runs"
