@@ -1,5 +1,6 @@
 """The limits that the documentation gives are those of the code."""
 
+import dataclasses
 import importlib
 import re
 from typing import List
@@ -10,7 +11,10 @@ from tf_lossscale_codemods.engine.tree_size import MOST_MEMORY
 from tf_lossscale_codemods.files.excludes import MOST_DATA
 from tf_lossscale_codemods.run.limits import Limits
 
+from tf_lossscale._compare import limits
 from tf_lossscale._compare.judgements import Verdict
+from tf_lossscale._records import format
+from tf_lossscale._records.disturbed import disturbance
 from tf_lossscale._records.reading import read_record
 
 LIMITS = [
@@ -83,6 +87,55 @@ def test_the_statuses_of_the_verdicts():
     assert len(stated) == len(names) - 1
     assert [int(status) for _, status in stated] == [names[name].status for name, _ in stated]
     assert f"Status {Verdict.NOT_COMPARABLE.status} means that the records" in page
+
+
+def test_compare_has_the_limits_of_the_code():
+    page = " ".join((ROOT / "docs/compare.md").read_text(encoding="utf-8").split())
+    few, other = "if there are only one or two others", limits.FEW_RUNS.value - 1
+    assert other == 2
+    for sentence in (
+        f"in a window of {limits.WINDOW.value} steps.",
+        f"more than {WORDS[limits.FIRST.value]} times what the disturbed runs differ by",
+        f"{limits.first_loss('float16').value:g} for losses",
+        f"{limits.first_norm('float16').value:g} for norms",
+        f"more than {limits.LEAVES.value:g} times as far from the old run",
+        f"({limits.LEAVES_FEW.value:g} times, {few})",
+        f"or {limits.LEAVES_ON_AVERAGE.value:g} times on average",
+        f"the first {limits.BEGINNING.value}, if at least {limits.AVERAGED.value} windows",
+        f"fewer than {limits.FEW.value}, if a skip differs",
+        f"a difference of {100 * limits.UNSTEADY.value:g} % in the first",
+    ):
+        assert sentence in page, sentence
+    assert limits.FIRST_AT_LEAST.value == 0.25
+    assert "more than a quarter of the limit without disturbed runs" in page
+    scales = {disturbance("", number, 0.0).scale for number in range(1, 6)} - {1.0}
+    assert "in two of the runs the loss scale by {} or {}".format(*sorted(scales)[::-1]) in page
+
+
+def test_compare_has_the_number_of_the_programs():
+    tables = (ROOT / "tests/shim/recording/README.md").read_text(encoding="utf-8")
+    (first,) = re.findall(r"^(\d+) small float16 programs", tables, re.MULTILINE)
+    assert "\n## Eight programs that the rules had never seen\n" in tables
+    assert "\n## Six more\n" in tables
+    page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
+    assert f"on {int(first) + 8 + 6} small programs, {8 + 6} of them written afterwards" in page
+
+
+def test_compare_explains_fields_of_the_format():
+    page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
+    table = page.partition("| field | meaning |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", table, re.M))))
+    parts = [format.RunHeader, format.ScaleParameters, format.OptimizerRecord]
+    known = {field.name for part in parts for field in dataclasses.fields(part)}
+    columns = {column.key for column in format.COLUMNS}
+    assert named <= known | columns | {"step"}
+    assert columns <= named
+    defaults = format.ScaleParameters()
+    last = ("growth_factor", "shrink_steps", "shrink_factor", "minimum_scale")
+    stated = "2, 1, 0.5 and 1"
+    values = [f"{getattr(defaults, name):g}" for name in last]
+    assert f"{', '.join(values[:3])} and {values[3]}" == stated
+    assert f"the defaults of the last four are {stated}." in table
 
 
 def test_prove_has_the_cost_of_a_record():

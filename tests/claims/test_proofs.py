@@ -21,7 +21,6 @@ from documents import ROOT, Text, markdown
 PENDING = frozenset(
     {
         "docs/accumulate.md",
-        "docs/compare.md",
         "docs/cost.md",
         "docs/cross-shard.md",
         "docs/drop-in.md",

@@ -306,6 +306,20 @@ def test_many_more_skips_are_different():
     assert any("skips" in text for text in texts)
 
 
+@pytest.mark.parametrize(("factor", "kind"), [(1.0, Kind.WITHIN), (4.0, Kind.SCALE_LEVEL)])
+def test_a_scale_that_is_larger_on_average_is_not_shown_to_be_right(factor, kind):
+    old = Run(steps=400, rounding=5e-2)
+    runs = [record(old), record(dataclasses.replace(old, kernel=1))]
+    part = Runs(*runs).part
+    for run in runs:
+        run.scale = ScaleParameters("unknown")
+    new = runs[1]
+    new.scales[part + 1 :] = [scale * factor for scale in new.scales[part + 1 :]]
+    found = compare(*runs, Conditions(again=again(old)))
+    assert kind in [judgement.kind for judgement in found.judgements]
+    assert (found.verdict is Verdict.UNDECIDED) is (kind is Kind.SCALE_LEVEL)
+
+
 def test_a_program_that_varies_much_hides_mistakes():
     old, new = record(CALM), record(CALM)
     others = [Again(record(dataclasses.replace(CALM, data=seed))) for seed in (2, 3)]
@@ -514,6 +528,19 @@ def test_a_disturbed_run_that_is_ahead_does_not_widen_the_limit():
     new.loss[1] *= 1.05
     found = compare(old, new, Conditions(again=[Again(ahead, has_other_scale=True)]))
     assert (found.first.kind, found.step) == (Kind.FIRST_LOSS, 1)
+
+
+@pytest.mark.parametrize(("measured_error", "limit"), [(3e-4, 3e-3), (1e-6, 2.5e-4), (None, 1e-3)])
+def test_losses_before_the_first_update(measured_error, limit):
+    """Ten times what is measured, or a part of what the precision allows without a measurement."""
+    others = [] if measured_error is None else again(CALM)
+    old, new = record(CALM), record(dataclasses.replace(CALM, kernel=1))
+    for other in others:
+        other.run.loss[0] = old.loss[0] * (1 + measured_error)
+    for factor in (0.95, 1.05):
+        new.loss[0] = old.loss[0] * (1 + factor * limit)
+        found = compare(old, new, Conditions(again=others))
+        assert (found.first.kind is Kind.FIRST_LOSS) is (factor > 1)
 
 
 def test_a_program_that_nowhere_unscales_is_not_shown_to_be_the_same():
