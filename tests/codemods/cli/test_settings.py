@@ -1,10 +1,11 @@
 """`[tool.tf-lossscale]` in pyproject.toml; the command line wins."""
 
 import json
+import os
 
 import pytest
-from command_line import CLEAN, FINAL, LEGACY
-from tf_lossscale_codemods.cli import settings
+from command_line import CLEAN, FINAL, LEGACY, MANUAL
+from tf_lossscale_codemods.cli import migrate, settings
 
 
 def test_settings_hold_and_the_command_line_wins(legacy):
@@ -58,6 +59,25 @@ def test_what_the_command_line_overrides_is_not_shown(legacy):
     legacy.settings(text)
     ran = legacy.run("migrate", "--exclude", "x", "--no-unsafe", "--allow-dirty")
     assert (ran.status, ran.err) == (1, "")
+
+
+def test_the_command_line_turns_off_what_the_settings_turn_on(command_line):
+    command_line.write(a=MANUAL)
+    command_line.settings("unsafe = true\nmark = true\nallow-dirty = true")
+    assert b"+# TODO(LS906): " in command_line.run("migrate").out
+    ran = command_line.run("migrate", "--no-unsafe", "--no-mark", "--no-allow-dirty")
+    assert (ran.status, ran.err) == (1, "")
+    assert b"TODO" not in ran.out
+
+
+def test_by_default_there_is_a_worker_for_each_core(command_line, monkeypatch):
+    asked = []
+    monkeypatch.setattr(migrate, "run", lambda request: asked.append(request.jobs) or 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5}, raising=False)
+    assert command_line.run("migrate").status == 0
+    command_line.settings("jobs = 4")
+    assert command_line.run("migrate").status == 0
+    assert asked == [3, 4]
 
 
 def test_a_file_can_be_named(legacy):
