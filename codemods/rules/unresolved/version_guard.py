@@ -6,8 +6,9 @@ different file of the run. A branch that the newest TensorFlow takes is none of 
 
 The names in the branch are renamed like all others, to the shim, so that on each version the branch
 does what it did. If another branch scales the loss, too, that is a note, and nothing is left to do.
-Otherwise nothing scales the loss after the upgrade, because the branch is not taken (LS908). No
-branch is removed.
+Otherwise nothing scales the loss after the upgrade, because the branch is not taken (LS908). An
+import of the shim in a `try` succeeds on every version, so that its branch is taken: check that it
+is the right one. No branch is removed.
 
 `tf.__version__ < "2.4"` compares text, and "2.10" sorts before "2.4": from TensorFlow 2.10 on, the
 comparison gives the answer for old versions again (LS913). `float(tf.__version__[:3])`,
@@ -177,6 +178,15 @@ RULE = Rule(
         +     from tf_lossscale.keras.mixed_precision import set_global_policy as set_policy
 
           set_policy("mixed_float16")
+
+        # an import that is tried, and sets a flag
+        > manual: this import succeeds on every TensorFlow
+          try:
+        -     from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+        +     from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+              has_contrib = True
+          except ImportError:
+              has_contrib = False
 
         # the beginning of the version
         > manual
