@@ -26,7 +26,6 @@ PENDING = frozenset(
         "docs/drop-in.md",
         "docs/index.md",
         "docs/is-it-scaled.md",
-        "docs/keras.md",
         "docs/scale-at-1.md",
         "docs/security.md",
         "docs/tf1.md",

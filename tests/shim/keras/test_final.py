@@ -29,6 +29,7 @@ def test_arguments(subject):
     assert optimizer.initial_scale == 2.0**15
     assert optimizer.dynamic_growth_steps == 2000
     assert float(optimizer.loss_scale) == 2.0**15
+    assert tf.is_tensor(optimizer.loss_scale)
     assert int(optimizer.dynamic_counter.numpy()) == 0
     optimizer = make(subject, True, 4.0, 10)
     assert (optimizer.initial_scale, optimizer.dynamic_growth_steps) == (4.0, 10)

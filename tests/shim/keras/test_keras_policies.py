@@ -10,6 +10,7 @@ import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 import numpy as np
+import processes
 import pytest
 import recorded
 import tensorflow as tf
@@ -309,6 +310,40 @@ def test_the_loss_scale_of_a_set_policy_is_lost_with_the_files_of_these_versions
 
 def scale_of_layer(layer: Any) -> Any:
     return EXPERIMENTAL.get_layer_policy(layer).loss_scale
+
+
+READS = """
+import sys
+sys.modules["tf_lossscale"] = None  # as if it was not installed
+import tensorflow as tf
+try:
+    tf.keras.models.load_model(sys.argv[1])
+except Exception as error:
+    print('"' + type(error).__name__ + '"')
+else:
+    print('"loaded"')
+"""
+
+
+@pytest.mark.skipif(HAS_EXPERIMENTAL or recorded.TF < (2, 9), reason="as with TensorFlow's policy")
+def test_a_layer_with_a_loss_scale_is_saved_under_the_name_of_this_package(tmp_path: Any):
+    found = {}
+    for loss_scale in (None, 128):
+        EXPERIMENTAL.set_policy("float32")
+        policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=128)
+        if loss_scale is None:
+            EXPERIMENTAL.set_policy(policy)
+        inputs = tf.keras.layers.Input((1,))
+        layer = tf.keras.layers.Dense(1, dtype=policy if loss_scale else None)
+        assert ("tf_lossscale" in str(layer.get_config()["dtype"])) == bool(loss_scale)
+        path = str(tmp_path / f"{loss_scale}.h5")
+        tf.keras.Model(inputs, layer(inputs)).save(path)
+        program = tmp_path / "reads.py"
+        program.write_text(READS)
+        done = processes.run_python(str(program), path)
+        found[loss_scale] = done.stdout.splitlines()[-1]
+    assert found[None] == '"loaded"'
+    assert found[128] != '"loaded"'
 
 
 def test_a_policy_reads_back_what_it_wrote():

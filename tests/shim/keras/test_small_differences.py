@@ -118,7 +118,13 @@ def test_get_weights_of_keras_2_lacks_the_scale():
 @needs_keras_3
 def test_get_weights_on_keras_3_has_the_scale():
     optimizer = trained(KERAS_3[-1])
+    names = [variable.path.rpartition("/")[2] for variable in optimizer.variables]
+    assert names[0] in ("iteration", "iterations")
+    assert names[-4:-2] == ["dynamic_scale", "step_counter"]  # and then two that are not used
+    for listed in (optimizer.variables(), optimizer.weights):
+        assert [variable.path for variable in listed] == [v.path for v in optimizer.variables]
     weights = optimizer.get_weights()
+    assert weights == [variable.numpy() for variable in optimizer.variables]
     assert 16.0 in weights
     optimizer.set_weights([32.0 if weight == 16.0 else weight for weight in weights])
     assert float(optimizer.loss_scale) == 32.0

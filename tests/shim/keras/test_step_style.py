@@ -260,6 +260,7 @@ def test_gradients_of_another_loss_in_the_same_function_are_applied():
     ("calls", "warnings"),
     [
         ([K3, APPLY, APPLY], 0),
+        ([K3, APPLY, APPLY_TO_OTHERS], 1),
         ([K3, APPLY, K3, APPLY_TO_OTHERS], 0),
         ([K2, APPLY, APPLY_TO_OTHERS], 0),
         ([FIT, APPLY, APPLY_TO_OTHERS], 0),

@@ -155,6 +155,69 @@ def test_a_second_optimizer_beside_the_step_of_fit(how: str):
     assert (weight_of(model), float(model.other.numpy())) == (-4 * RATE, -4 * RATE)
 
 
+def test_only_a_read_of_dynamic_scale_is_a_step_of_keras_3():
+    weights = {}
+    for name in ("loss_scale", "dynamic_scale"):
+        optimizer, weight = CLASSES["final"](keras.optimizers.SGD(RATE)), keras.Variable(0.0)
+        scale = float(getattr(optimizer, name))
+        optimizer.apply_gradients([(tf.constant(scale), weight)])
+        weights[name] = float(weight.numpy()) / -RATE
+    assert weights == {"loss_scale": 2.0**15, "dynamic_scale": 1.0}
+
+
+class TwoStyles:
+    """Two optimizers, and what a step of both styles does with them."""
+
+    def __init__(self) -> None:
+        self.optimizer, self.second = (CLASSES["final"](keras.optimizers.SGD(RATE)) for _ in "12")
+        self.weight, self.other = keras.Variable(1.0), keras.Variable(1.0)
+        self.scaled_in_a_function = tf.function(self.scaled, autograph=False)
+
+    def scaled(self) -> Any:
+        with tf.GradientTape() as tape:
+            loss = self.optimizer.scale_loss(self.weight.value * 1.0)
+        return tape.gradient(loss, self.weight.value)
+
+    def unscale_what_keras_3_scaled(self):
+        gradients = self.optimizer.get_unscaled_gradients([self.scaled()])
+        self.optimizer.apply_gradients(zip(gradients, [self.weight]))
+
+    def apply_what_is_unscaled(self):
+        gradients = self.optimizer.get_unscaled_gradients([tf.constant(1.0)])
+        self.optimizer.apply(gradients, [self.weight])
+
+    def scale_twice(self):
+        loss = self.optimizer.get_scaled_loss(self.weight.value * 1.0)
+        self.optimizer.scale_loss(loss)
+        self.optimizer.apply_gradients([(tf.constant(1.0), self.weight)])
+
+    def apply_what_another_one_scaled(self):
+        self.second.apply_gradients([(self.scaled(), self.weight)])
+
+    def apply_in_several_ways(self):
+        gradient = self.scaled_in_a_function()
+        self.optimizer.apply([gradient], [self.other])
+        self.optimizer.apply_gradients([(gradient, self.weight)])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "unscale_what_keras_3_scaled",
+        "apply_what_is_unscaled",
+        "scale_twice",
+        "apply_what_another_one_scaled",
+        "apply_in_several_ways",
+    ],
+)
+def test_a_step_of_both_styles_is_refused_and_applies_nothing(name: str):
+    """The rows of docs/keras.md; tests/shim/keras/test_step_style.py has more of each."""
+    both = TwoStyles()
+    with pytest.raises(RuntimeError, match=r" (Write|Call|Read) "):
+        getattr(both, name)()
+    assert float(both.weight.numpy()) == 1.0
+
+
 def loops(optimizer: Any, variable: Any) -> Dict[str, Callable[[Any], None]]:
     """Steps of `tf.function`s that call each other; each gets ones, of any shape."""
 

@@ -65,7 +65,44 @@ def test_a_strategy_is_refused_in_a_step(subject, step: str, fixed: bool):
             assert recorded.number(variable) == 1.0
 
 
+class Other(DISTRIBUTE.Strategy):  # type: ignore[misc]  # untyped base
+    """A strategy that TensorFlow does not have."""
+
+    def __init__(self) -> None:
+        extended = type(DISTRIBUTE.OneDeviceStrategy("/cpu:0").extended)
+        super().__init__(extended(self, "/cpu:0"))
+
+
+class Derived(Other):
+    pass
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_only_three_strategies_are_supported(subject):
+    for cls in (Other, Derived):
+        with recorded.eagerly(), cls().scope():
+            inner = subject.inner("SGD", learning_rate=0.5)
+            if refuses(subject):
+                with pytest.raises(ValueError, match="Loss scaling is not supported with the"):
+                    subject.dynamic(inner, 8.0, 100)
+            else:
+                subject.dynamic(inner, 8.0, 100)
+    with recorded.eagerly(), DISTRIBUTE.OneDeviceStrategy("/cpu:0").scope():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+        assert isinstance(optimizer, subject.cls)
+
+
 OURS = recorded.ours()
+
+
+@pytest.mark.parametrize("subject", OURS, ids=str)
+def test_a_step_on_one_device(subject):
+    strategy = DISTRIBUTE.OneDeviceStrategy("/cpu:0")
+    with recorded.eagerly(), strategy.scope():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        replicas.run(strategy, lambda: optimizer.apply_gradients([(tf.constant(1.0), variable)]))
+        assert recorded.number(variable) == 0.5
 
 
 @pytest.fixture
@@ -118,6 +155,40 @@ def test_a_strategy_that_is_allowed_is_used(subject):
             replicas.run(strategy, step)
             assert recorded.number(variable) == after
             assert float(subject.scale_and_counter(optimizer)[0].numpy()) == scale
+
+
+@pytest.mark.usefixtures("_nothing_is_allowed")
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 accepts every strategy")
+@pytest.mark.parametrize("subject", OURS, ids=str)
+def test_a_subclass_of_an_allowed_class_is_allowed(subject):
+    tfls.keras.mixed_precision.allow_strategy(Other)
+    with recorded.eagerly(), Derived().scope():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+        assert isinstance(optimizer, subject.cls)
+
+
+@pytest.mark.usefixtures("_nothing_is_allowed")
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="1.15 accepts every strategy")
+def test_a_step_under_an_allowed_strategy_calls_merge_call(monkeypatch: pytest.MonkeyPatch):
+    subject = OURS[-1]
+    calls = []
+    original = DISTRIBUTE.ReplicaContext.merge_call
+
+    def merge_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(self)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(DISTRIBUTE.ReplicaContext, "merge_call", merge_call)
+    tfls.keras.mixed_precision.allow_strategy(Other)
+    strategy = Other()
+    with recorded.eagerly(), strategy.scope():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        gradient = tf.compat.v2.Variable(1.0)
+        replicas.run(
+            strategy, lambda: optimizer.apply_gradients([(gradient.read_value(), variable)])
+        )
+    assert calls
 
 
 @pytest.mark.usefixtures("_nothing_is_allowed")
