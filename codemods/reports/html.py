@@ -119,11 +119,20 @@ def _place(finding: Finding) -> Iterator[str]:
         place = f"cell {finding.cell}, {finding.cell_line}:{finding.column}"
     yield f'<summary><span class="at">{place}</span> '
     yield f'<span class="tag {outcome}">{escape(finding.code)} {label}</span> '
-    yield f"<code>{escape(finding.symbol)}</code>: {escape(visible(finding.message))}</summary>\n"
+    yield f"<code>{escape(finding.symbol)}</code>: {_sentence(finding.message)}</summary>\n"
     if finding.text:
         yield f'<pre tabindex="0"><span>{escape(finding.text)}</span></pre>\n'
     about = f'<a href="#{escape(finding.code)}">About {escape(finding.code)}</a>'
     yield f'<p class="message">{about}</p>\n</details>\n'
+
+
+def _sentence(message: str) -> str:
+    """The message as HTML; in it, code stands between backticks."""
+    parts = escape(visible(message)).split("`")
+    if len(parts) % 2 == 0:  # one of them is part of a name
+        return "`".join(parts)
+    parts[1::2] = [f"<code>{code}</code>" for code in parts[1::2]]
+    return "".join(parts)
 
 
 def _rules(counts: _Counts) -> Iterator[str]:

@@ -44,6 +44,7 @@ def report(warm, tmp_path_factory) -> str:
         command_line.write(train=LEGACY.encode(), models__resnet=LEGACY.encode())
         command_line.write(
             models__bert=CROSS_SHARD.encode(),
+            star=b"from tensorflow.contrib.mixed_precision import *\n",
             broken=b"from tensorflow.keras import mixed_precision\nx = (\n",
         )
         assert main(["migrate", "--report", "html:report.html"]) == 2
@@ -137,34 +138,10 @@ def test_the_skip_link_comes_first_and_shows_when_focused(page):
     assert page.url.endswith("#places")
 
 
-CONTRAST = """() => {
-  const curve = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const channel = (v) => curve(v / 255);
-  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = (c) => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
-  const ground = (el) => {
-    for (; el; el = el.parentElement) {
-      const c = parse(getComputedStyle(el).backgroundColor);
-      if (c.length < 4 || c[3] > 0) { return c; }
-    }
-    return [255, 255, 255];
-  };
-  let worst = [99, ""];
-  for (const el of document.querySelectorAll("body *")) {
-    const text = [...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    if (!el.offsetParent || !text) { continue; }
-    const [a, b] = [light(parse(getComputedStyle(el).color)), light(ground(el))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < worst[0]) { worst = [ratio, el.outerHTML.slice(0, 90)]; }
-  }
-  return worst;
-}"""
-
-
 @pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
 def test_light_and_dark_are_readable(page, request):
     page.get_by_text("Open all").click()
-    ratio, where = page.evaluate(CONTRAST)
+    ratio, where = page.evaluate(chromium.CONTRAST)
     assert ratio >= 4.5, where  # what WCAG asks of text
     scheme = request.node.callspec.params["page"]
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -175,3 +152,19 @@ def test_a_narrow_window_does_not_scroll_sideways(page):
     page.set_viewport_size({"width": 360, "height": 740})
     page.get_by_text("Open all").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_filters_do_not_cover_the_findings_of_a_narrow_window(page):
+    """They stay in view in a wide one only: on a phone, they are a third of it."""
+    for width, stays in ((1100, True), (390, False)):
+        page.set_viewport_size({"width": width, "height": 740})
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        bottom = page.locator(".filters").bounding_box()
+        assert (bottom["y"] + bottom["height"] > 0) == stays
+
+
+def test_code_in_messages_is_shown_without_backticks(page):
+    shown = page.locator("summary").all_inner_texts()
+    assert any("names from import * (tensorflow" in text for text in shown)
+    assert "import *" in page.locator("summary code").all_inner_texts()
+    assert "`" not in "".join(shown)
