@@ -126,16 +126,22 @@ class _Axis(NamedTuple):
     def grid(self) -> Tuple[List[str], List[str]]:
         """Returns the lines of the axis and their labels."""
         parts, labels = [], []
-        for value in self.ticks:
+        for value, text in zip(self.ticks, self._texts()):
             at = f"{self.y(value):.2f}"
             parts.append(f"<line class='grid' x1='0' x2='1000' y1='{at}' y2='{at}'/>")
-            labels.append(f"<span class='y' style='top:{at}%'>{self._label(value)}</span>")
+            labels.append(f"<span class='y' style='top:{at}%'>{text}</span>")
         return parts, labels
 
-    def _label(self, value: float) -> str:
+    def _texts(self) -> List[str]:
+        """Returns the texts of the labels, with as many digits as tell them apart."""
         if self.kind.log is math.log2:
-            return f"2<sup>{value:.3g}</sup>"
-        return f"{10.0**value:.2g}" if self.kind.log else f"{value:.4g}"
+            return [f"2<sup>{tick:.3g}</sup>" for tick in self.ticks]
+        values = [10.0**tick if self.kind.log else tick for tick in self.ticks]
+        for digits in range(2 if self.kind.log else 4, 8):
+            texts = [f"{value:.{digits}g}" for value in values]
+            if len(set(texts)) == len(texts):
+                break
+        return texts
 
     def outside(self, series: Sequence[_Points], span: Span) -> Tuple[List[str], List[str]]:
         """Returns marks and labels for the values that the axis leaves out."""

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 
 import pytest
 import tensorflow as tf
@@ -87,6 +88,16 @@ def test_the_option_needs_no_file_and_takes_one(tmp_path, capsys):
     assert (tmp_path / "page.html").read_text() == page
     assert main(["show", path, "--json", path]) == 2
     assert "is a record, and is not overwritten" in capsys.readouterr().err
+
+
+def test_labels_of_an_axis_differ(tmp_path, capsys):
+    """The norm of gradients that are clipped to 1 differs in its last digits only."""
+    run = of_steps(FINE, FINE, FINE)
+    run.norm = [1.0, 1.0001, 0.9999]
+    page = shown(capsys, write(tmp_path / "record", run), "--html")
+    chart = page.partition("<h3>Gradient norm</h3>")[2].partition("</div>")[0]
+    labels = re.findall(r"<span class='y'[^>]*>([^<]+)", chart)
+    assert labels == ["0.9999", "0.99995", "1", "1.00005", "1.0001"]
 
 
 def test_the_page_shows_what_was_skipped_and_what_was_applied(tmp_path, capsys):
