@@ -54,6 +54,7 @@ _PIECE = re.compile(r"<(pre|script|style|svg|h[1-4])\b.*?</\1>|<[^>]*>|[^<]+", r
 """A block that stays as it is, a tag, or text."""
 
 _NAME_IN_CELL = re.compile(r"\S{13,}")
+_NAME_IN_HEADING = re.compile(r"\S{19,}")
 _NAME_IN_TEXT = re.compile(r"\S{31,}")
 """Names and paths that may not fit: in a column, and in a line on a phone."""
 
@@ -104,19 +105,21 @@ def _without_comments(markdown: str) -> str:
 
 
 def _with_parts(text: "re.Match[str]") -> str:
-    """Lets names in headings break after a dot or an underscore, and long ones before a capital."""
+    """Lets long names in headings break after dots and underscores, or before capitals."""
     long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), text[0])
-    return _OPTION.sub(_WHOLE, _PART.sub("<wbr>", long))
+    long = _NAME_IN_HEADING.sub(lambda name: _PART.sub("<wbr>", name[0]), long)
+    return _OPTION.sub(_WHOLE, long)
 
 
 def _with_breaks(html: str, long_name: "re.Pattern[str]") -> str:
     """Lets long names in text break after dots, brackets and underscores, or before capitals."""
 
-    def broken(piece: "re.Match[str]") -> str:
-        if piece[0].startswith("<"):
-            return piece[0]
-        text = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), piece[0])
-        text = _SNAKE.sub(lambda name: _PART.sub("<wbr>", name[0]), text)
-        return long_name.sub(lambda name: _BREAK.sub(r"\1<wbr>", name[0]), text)
+    def in_text(piece: "re.Match[str]") -> str:
+        return piece[0] if piece[0].startswith("<") else long_name.sub(in_name, piece[0])
 
-    return _PIECE.sub(broken, html)
+    def in_name(name: "re.Match[str]") -> str:
+        parts = _LONG.sub(lambda part: _CAPITAL.sub("<wbr>", part[0]), name[0])
+        parts = _SNAKE.sub(lambda part: _PART.sub("<wbr>", part[0]), parts)
+        return _BREAK.sub(r"\1<wbr>", parts)
+
+    return _PIECE.sub(in_text, html)

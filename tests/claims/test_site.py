@@ -47,12 +47,13 @@ def test_names_in_headings_break_between_their_parts():
     assert shown == f'<h2 id="a.b_c">{parts.replace("|", "<wbr>")}</h2>'
 
 
-def test_names_in_headings_do_not_break_behind_their_first_underscore_or_hyphen():
-    heading = "<h2>'_hypers_created' (--unsafe), tf-lossscale</h2>"
+def test_short_names_and_options_in_headings_do_not_break():
+    heading = "<h2>'_hypers_were_created' of get_scaled_loss (--unsafe), tf-lossscale</h2>"
     shown = SITE["on_page_content"](heading)
     whole = '<span class="whole">{}</span>'
     option, command = whole.format("(--unsafe"), whole.format("tf-lossscale")
-    assert shown == f"<h2>'_hypers_<wbr>created' {option}), {command}</h2>"
+    name = "'_hypers_<wbr>were_<wbr>created' of get_scaled_loss"
+    assert shown == f"<h2>{name} {option}), {command}</h2>"
 
 
 def test_short_pages_have_no_table_of_contents():

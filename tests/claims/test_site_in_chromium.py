@@ -32,18 +32,22 @@ def browser():
         yield browser
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_no_page_is_cut_off_or_scrolls_sideways(browser, site, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    cut_off = {}
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_every_page_can_be_read(browser, site, width, scheme):
+    """Nothing is cut off, no page scrolls sideways, and every text has the contrast of WCAG."""
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    cut_off, pale = {}, {}
     # The page for missing addresses finds its styles only on a server.
     paths = sorted(path for path in site.glob("**/*.html") if path.name != "404.html")
     for path in paths:
         page.goto(path.as_uri())
-        cut_off[path.relative_to(site).as_posix()] = page.evaluate(CUT_OFF)
+        name = path.relative_to(site).as_posix()
+        cut_off[name] = page.evaluate(CUT_OFF)
+        pale[name] = page.evaluate(chromium.CONTRAST)
     page.close()
     assert len(paths) > 50
     assert {name: found for name, found in cut_off.items() if found} == {}
+    assert {name: worst for name, worst in pale.items() if worst[0] < 4.5} == {}
 
 
 @pytest.fixture
