@@ -164,6 +164,7 @@ class Links(NamedTuple):
       imports: the modules that it imports, as it writes them.
       reads: the names that it reads from each module; `*` stands for names that are not known.
       stars: the modules of which it imports all names.
+      renamed: what it imports under other names than its own: the paths of each.
       loads: whether it loads modules or files by names that are computed.
       reads_of_loaded: the names that it may read of these; `*` as above.
       traits: what the file has, if it was not read as a whole.
@@ -174,6 +175,7 @@ class Links(NamedTuple):
     imports: frozenset[str] = frozenset()
     reads: Mapping[str, frozenset[str]] = {}
     stars: frozenset[str] = frozenset()
+    renamed: Mapping[str, frozenset[str]] = {}
     loads: bool = False
     reads_of_loaded: frozenset[str] = frozenset()
     traits: frozenset[Trait] = frozenset()

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..facts import ANY_FILE, FileFacts, Links
+from ..resolve.import_lines import RELATIVE
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.qualified_names import LOCAL
 from ..resolve.vocabulary import MODULE
-from .modules import Modules, stem_of
+from .modules import Modules, is_package_around, stem_of, words_of
 
-__all__ = ["ReExports", "Way", "names_read"]
+__all__ = ["ReExports", "Way", "names_read", "words_for"]
 
 _ANY = "*"
 _CALLED = "()"
@@ -136,11 +137,75 @@ def _reads_of(
     known = links[importer]
     for file in () if known.is_known else links:
         is_named = not known.imports.isdisjoint({ANY_FILE, stem_of(file)})
-        if is_named and file != importer:
+        is_around = RELATIVE in known.imports and is_package_around(file, importer)
+        if (is_named or is_around) and file != importer:
             yield file, [_ANY]
     for path, names in known.reads.items():
-        for file in modules.imported(path, importer):
+        for file in _files_of(path, importer, links, modules):
             yield file, names
+
+
+def _files_of(path: str, importer: str, links: Mapping[str, Links], modules: Modules) -> list[str]:
+    """The files that a path may mean, also through files that import them by their last name."""
+    found = []
+    pending = [(path, importer)]
+    seen = set(pending)
+    while pending and len(seen) < _LONGEST_CHAIN:
+        here = pending.pop()
+        files = modules.imported(*here)
+        found += files
+        further = () if files else _imported_by_name(*here, links, modules)
+        ways = [way for way in further if way not in seen]
+        pending += ways
+        seen.update(ways)
+    return found
+
+
+def _imported_by_name(
+    path: str, importer: str, links: Mapping[str, Links], modules: Modules
+) -> Iterator[tuple[str, str]]:
+    """The paths that a name of a file is imported from, with the file, for the path of the name."""
+    split = modules.split(path, importer)
+    if split is not None and len(split[1]) == 1 and split[0] in links:
+        between, (name,) = split
+        known = links[between]
+        own = {imported for imported in known.imports if imported.rpartition(".")[2] == name}
+        for imported in sorted(own | known.renamed.get(name, frozenset())):
+            yield imported, between
+
+
+def words_for(
+    targets: Iterable[str], links: Mapping[str, Links], modules: Modules
+) -> frozenset[str]:
+    """The names by which files may read names of the targets.
+
+    They are those of the modules, the other names under which files import these, and the names of
+    files that import all that is in them.
+
+    Args:
+      targets: files.
+      links: the links of the files that are known.
+      modules: the modules of the run.
+    """
+    by_star: dict[str, set[str]] = {}
+    for importer, known in links.items():
+        for file in {file for path in known.stars for file in modules.imported(path, importer)}:
+            by_star.setdefault(file, set()).add(importer)
+    reached = set(targets)
+    pending = list(reached)
+    while pending:
+        through = by_star.get(pending.pop(), set()) - reached
+        reached |= through
+        pending += through
+    words = {word for file in reached for word in words_of(file)}
+    words.update(
+        name
+        for importer, known in links.items()
+        for name, paths in known.renamed.items()
+        for path in paths
+        if not reached.isdisjoint(_files_of(path, importer, links, modules))
+    )
+    return frozenset(words)
 
 
 def _pass_through_stars(found: dict[str, set[str]], stars: Mapping[str, set[str]]) -> None:

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Optional
 
+from ..resolve.import_lines import RELATIVE
 from ..resolve.legacy_symbols import root_of
 from ..resolve.vocabulary import LOOK_ALIKES
 
-__all__ = ["Modules", "stem_of"]
+__all__ = ["Modules", "is_package_around", "stem_of", "words_of"]
 
 _SOURCES = ("src", "lib", "python")
 """Where the packages of a project can be, below its top directory."""
@@ -127,3 +128,15 @@ def stem_of(file: str) -> str:
     """The last part of the path of the module in `file`: the name of its file or package."""
     directory, name = os.path.split(file)
     return os.path.basename(directory) if name == _INIT else os.path.splitext(name)[0]
+
+
+def words_of(file: str) -> frozenset[str]:
+    """What an import of the module in `file` has in it: its name, or the dots before it."""
+    is_package = os.path.basename(file) == _INIT
+    return frozenset([stem_of(file), RELATIVE] if is_package else [stem_of(file)])
+
+
+def is_package_around(file: str, other: str) -> bool:
+    """Whether `file` is the module of a package in whose folder the other file is."""
+    directory, name = os.path.split(file)
+    return name == _INIT and other.startswith(directory + os.sep)

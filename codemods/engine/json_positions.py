@@ -47,8 +47,8 @@ class _Decoder(json.JSONDecoder):
     """A decoder with Python's scanner that is written in Python, which calls the functions here."""
 
     def __init__(self) -> None:
-        # Numbers stay text: Python is slow to convert many digits, or refuses.
-        super().__init__(strict=False, parse_int=str)
+        # Python is slow to convert many digits to an integer, or refuses.
+        super().__init__(strict=False, parse_int=float)
         self._depth = 0
         self.parse_array = self._array
         self.parse_object = self._object

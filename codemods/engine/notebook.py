@@ -11,12 +11,12 @@ from ..files.line_edits import line_edits
 from ..model import Finding, Options
 from ..resolve.vocabulary import MODULE, NAMES, SCALING
 from .json_positions import Array, NestingError, String, parsed_json
-from .magics import mask
+from .magics import MaskedCell, mask
 from .python_tree import SourceError
 from .render import LONGEST_LINE, Place
 from .tree_size import check_json
 
-__all__ = ["Notebook"]
+__all__ = ["Notebook", "code_of"]
 
 _NOT_PYTHON = "LS910"
 _IN_MAGIC = "magic and shell lines are not rewritten: migrate this line by hand"
@@ -28,6 +28,8 @@ _OF_SHIM = re.compile(r"(?<!\w)(?:tfls|tf_lossscale)(?:\.\w+)*(?: import [\w, ]+
 """A name of the shim, or an import from it: a line that was migrated by hand."""
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""
+_PYTHON = ("", "python", "ipython")
+"""The languages of a notebook whose cells are read; most old ones name none."""
 _BLOCK = 64 * 1024
 """Characters of the text between places of which the line is kept."""
 
@@ -93,15 +95,15 @@ class Notebook:
             raise SourceError(1, "is not a notebook: the JSON is not an object")
         self._mark = text[: len(text) - len(self._body)]
         language = _language(document)
-        if language in ("", "python", "ipython"):
-            self._cells = list(_cells(self._body, document))
+        if language in _PYTHON:
+            self._cells = [
+                _Cell(self._body, number, value) for number, value in _code_cells(document)
+            ]
             self.note = "" if self._cells else "no code cell in it"
         else:
             self._cells = []
             self.note = f"a notebook in {language}"
-        self.sources = [
-            (cell.masked.source or "").encode("utf-8", "surrogatepass") for cell in self._cells
-        ]
+        self.sources = [_bytes_of(cell.masked) for cell in self._cells]
 
     def with_sources(self, sources: Sequence[bytes]) -> bytes:
         """The bytes of the notebook with other sources of its cells.
@@ -173,15 +175,37 @@ def _language(document: dict[str, Any]) -> str:
     return ""
 
 
-def _cells(body: str, document: dict[str, Any]) -> Iterator[_Cell]:
-    """The code cells of a notebook, numbered among all its cells."""
+def code_of(data: bytes) -> list[bytes]:
+    """The `sources` of a notebook alone, without their positions, in half the time.
+
+    Raises:
+      SourceError: if it cannot be read.
+    """
+    check_json(data)
+    try:
+        document = json.loads(data.decode("utf-8-sig"), strict=False, parse_int=float)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(0, f"is not a notebook: {error}") from None
+    if not isinstance(document, dict):
+        raise SourceError(1, "is not a notebook: the JSON is not an object")
+    if _language(document) not in _PYTHON:
+        return []
+    return [_bytes_of(mask("".join(source))) for _, source in _code_cells(document)]
+
+
+def _bytes_of(masked: MaskedCell) -> bytes:
+    return (masked.source or "").encode("utf-8", "surrogatepass")
+
+
+def _code_cells(document: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+    """The sources, strings or arrays of strings, of the code cells, numbered among all cells."""
     for number, cell in enumerate(_all_cells(document), 1):
         if _member(cell, "cell_type") != "code":
             continue
         value = cell.get("source", cell.get("input"))
-        strings = value if isinstance(value, Array) else [value]
-        if all(isinstance(string, String) for string in strings):
-            yield _Cell(body, number, value)
+        strings = value if isinstance(value, list) else [value]
+        if all(isinstance(string, str) for string in strings):
+            yield number, value
 
 
 def _all_cells(document: dict[str, Any]) -> Iterator[Any]:

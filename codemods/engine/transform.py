@@ -30,7 +30,7 @@ from ..rules.to_shim import RENAMED, reports_of_written
 from .apply import Outcome
 from .comments import may_suppress
 from .file_facts import facts_of, kept_places, need_at, obstacles_of
-from .notebook import Notebook
+from .notebook import Notebook, code_of
 from .notes import NO_NAME, NOTHING, note_of, reasons_of_file, why_on_shim
 from .prefilter import is_in_code, may_concern
 from .python_tree import PythonTree, SourceError, error_of, python_tree
@@ -72,9 +72,9 @@ def sources_in(data: bytes, path: str) -> list[bytes]:
     Raises:
       SourceError: if it cannot be read, or is too large to be parsed by Python.
     """
-    document = Notebook(data) if path.endswith(NOTEBOOK) else _PythonFile(data)
-    check_sizes(document.sources, PYTHON)
-    return document.sources
+    sources = code_of(data) if path.endswith(NOTEBOOK) else [data]
+    check_sizes(sources, PYTHON)
+    return sources
 
 
 def links_of_sources(sources: Iterable[bytes]) -> Links:

@@ -19,7 +19,7 @@ from .legacy_symbols import is_of_shim, root_of
 from .python_nodes import PythonNodes
 from .vocabulary import SCALING, STEP_AND_STATE
 
-__all__ = ["LOADERS", "UNKNOWN", "links_of"]
+__all__ = ["LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of"]
 
 UNKNOWN = Links(is_known=False)
 """The links of a file that Python cannot parse."""
@@ -32,6 +32,8 @@ _IMPORTING = ("import_module", "__import__", "import_string", "find_spec", "run_
 """Functions that take the path of a module."""
 _PATCHING = ("patch",)
 """Functions that take the path of a name in a module."""
+_PLUGINS = "pytest_plugins"
+"""The variable with the modules that pytest loads."""
 _LOADING = (
     "SourceFileLoader", "entry_points", "exec", "execfile", "exec_module", "iter_entry_points",
     "iter_modules", "load_module", "load_source", "run_path", "spec_from_file_location",
@@ -40,6 +42,8 @@ _LOADING = (
 """Functions that run files which their arguments hardly name."""
 LOADERS = re.compile(rf"\b(?:{'|'.join((*_IMPORTING, *_LOADING))})\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
+NAMES_IN_TEXT = re.compile(rf"\b(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
+"""One of these words is in each file that, besides, has the whole name of a module as text."""
 _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _REGULAR_EXPRESSIONS = ("re", "regex")
 _LOOKING = ("hasattr", "isinstance", "print", "type")
@@ -72,6 +76,7 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
         imports=frozenset(reader.imports),
         reads={module: frozenset(names) for module, names in reader.reads().items()},
         stars=frozenset(reader.stars),
+        renamed=reader.renamed(),
         loads=loads,
         reads_of_loaded=reader.names_of_attributes if loads else frozenset(),
         traits=frozenset(_traits(nodes, reader)),
@@ -192,6 +197,15 @@ class _Reader:
 
     def _read(self, module: str, name: str) -> None:
         self._reads.setdefault(module, set()).add(name)
+
+    def renamed(self) -> dict[str, frozenset[str]]:
+        """The paths that names of the file can mean whose last part is another name."""
+        paths = {
+            name: frozenset(path for path in paths if path.rpartition(".")[2] != name)
+            for name, paths in self._bound.items()
+            if not all(map(_is_of_tensorflow, paths))
+        }
+        return {name: found for name, found in paths.items() if found}
 
     def reads(self) -> dict[str, set[str]]:
         """The names that are read from each path that may be a module."""
@@ -320,7 +334,7 @@ def _entry_points(call: ast.Call) -> Iterator[tuple[str, str]]:
 def _plugins(targets: Sequence[ast.expr], value: Optional[ast.expr]) -> Iterator[str]:
     """The modules that pytest loads for `pytest_plugins = ["pkg.amp"]`."""
     names = [target.id for target in targets if isinstance(target, ast.Name)]
-    if "pytest_plugins" in names and value is not None:
+    if _PLUGINS in names and value is not None:
         for text in _texts_in(value):
             for plugin in text.split(","):
                 yield from (module for module, _ in objects_named(plugin))

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Callable
 
 from ..decision.decide import Connections, decide
-from ..decision.exports import ReExports, names_read
+from ..decision.exports import ReExports, names_read, words_for
 from ..decision.flags import FlagSearch
-from ..decision.modules import Modules, stem_of
+from ..decision.modules import Modules
 from ..decision.programs import programs_of
 from ..engine.prefilter import traits_hinted
 from ..facts import NO_FACTS, SINGLE_FILE, Decision, FileFacts, Links, Made, Trait
@@ -127,9 +127,7 @@ class FileSet:
         facts = self._facts
         exports = ReExports(facts, self._modules)
         flags = self._flags(workers)
-        stems = sorted({stem_of(file) for file, known in facts.items() if known.groups})
-        if stems:
-            self._read_links(workers, tuple(stems))
+        self._read_readers(workers)
         known = Connections(
             programs=[],
             reads=names_read(self._links, self._modules),
@@ -176,14 +174,28 @@ class FileSet:
                 made: dict[str, Made] = answers
                 search.add(jobs[number].real, made)
 
-    def _read_links(self, workers: Workers, stems: tuple[str, ...] | None) -> None:
-        """Reads the links of the other files; with `stems`, of those that may depend on these.
+    def _read_readers(self, workers: Workers) -> None:
+        """Reads the links of the files that may read names of those with legacy names.
 
-        They have one of the words, or load other files by name.
+        What a file imports whole, or under another name, others may read from there: so they are
+        searched again, for the new names.
+        """
+        targets = [file for file, known in self._facts.items() if known.groups]
+        searched: frozenset[str] = frozenset()
+        words = words_for(targets, self._links, self._modules)
+        while not words <= searched:
+            self._read_links(workers, tuple(sorted(words - searched)))
+            searched |= words
+            words = words_for(targets, self._links, self._modules)
+
+    def _read_links(self, workers: Workers, words: tuple[str, ...] | None) -> None:
+        """Reads the links of the other files.
+
+        With `words`, of those that may read modules with these names, or load files by name.
         """
         left = [file for file in self._files if file not in self._links]
         jobs = [
-            Job(JobKind.LINKS, "", "", files=tuple(left[start : start + _BATCH]), stems=stems)
+            Job(JobKind.LINKS, "", "", files=tuple(left[start : start + _BATCH]), words=words)
             for start in range(0, len(left), _BATCH)
         ]
         for _, links in workers.do(jobs):

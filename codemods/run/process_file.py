@@ -10,7 +10,7 @@ import gc
 import os
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Optional, Union
 
 from ..engine.python_tree import SourceError, error_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     _Work = Union[FileWork, DataWork]
 
-__all__ = ["Desk", "importing_lines", "load"]
+__all__ = ["Desk", "load"]
 
 _MOST_KEPT = 160 * 1024 * 1024
 """Bytes of the trees that a worker keeps from reading a file to its edit, at most, as estimated.
@@ -48,10 +48,6 @@ _MOST_GARBAGE = 96 * 1024 * 1024
 """Bytes that the trees of files which failed take before they are collected, at most."""
 _MOST_WORDS = 20_000
 """Words beside `import` in a file that cannot be parsed; one with more may import every file."""
-_IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
-"""A line with `import`; without the anchor, other lines would be searched from each byte on."""
-_OPEN = re.compile(rb"\bimport[\s\\]*\((?![^()#\n]*\))")
-"""An import with a parenthesis that is not closed in the same line."""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -97,7 +93,7 @@ class Desk:
             return self._edit(job)
         if job.kind is JobKind.MADE:
             return self._made(job)
-        return self._links(job.files, job.stems)
+        return self._links(job.files, job.words)
 
     def _screen(self, job: Job) -> Optional[FileResult]:
         """The result for a file without a place; None if LibCST must decide."""
@@ -196,25 +192,30 @@ class Desk:
         self._garbage -= size  # the tree has no cycles, so it is gone
         return made
 
-    def _links(self, files: Iterable[str], stems: Union[tuple[str, ...], None]) -> dict[str, Links]:
+    def _links(self, files: Iterable[str], words: Union[tuple[str, ...], None]) -> dict[str, Links]:
         """What files bind and import.
 
-        With `stems`, only of those that contain one of these words, or load files by name.
+        With `words`, only of those that may read names of modules with these names, or load files
+        by name.
         """
-        from ..resolve.links import LOADERS
+        from ..resolve.import_lines import ReaderSearch
 
-        words = tuple(os.fsencode(stem) for stem in stems or ())
-
+        search = None if words is None else ReaderSearch(words)
         found: dict[str, Links] = {}
         for file in files:
             try:
                 source = atomic_write.read(file, self._limits.size)
             except OSError:
                 continue  # the search has reported it
-            is_asked = stems is None or any(word in source for word in words)
-            if not is_asked and LOADERS.search(source) is None:
-                continue
-            found[file] = self._links_in(source, file)
+            is_notebook = file.endswith(NOTEBOOK)
+            if search is None:
+                is_asked = True
+            elif is_notebook:
+                is_asked = search.may_read_in_cells(source)
+            else:
+                is_asked = search.may_read(source)
+            if is_asked:
+                found[file] = self._links_in(source, file)
         return found
 
     def _links_in(self, source: bytes, file: str) -> Links:
@@ -281,44 +282,14 @@ class Desk:
         return FileError(path, 0, message)
 
 
-def importing_lines(source: bytes) -> Iterator[bytes]:
-    """The imports of a source that cannot be parsed, each with the lines in which it goes on."""
-    found = _IMPORTING.search(source)
-    while found is not None:
-        end = _end_of_import(source, found.start(), found.end())
-        yield source[found.start() : end]
-        found = _IMPORTING.search(source, end)
-
-
-def _end_of_import(source: bytes, start: int, end: int) -> int:
-    """Where the statement in a line ends: after its parenthesis, and not at a backslash."""
-    last = start
-    while end < len(source) and source[last:end].rstrip(b"\r").endswith(b"\\"):
-        last, end = end + 1, _end_of_line(source, end + 1)
-    if not _OPEN.search(source, start, end):
-        return end
-    # In its parenthesis, there are only names, commas and comments.
-    closing = source.find(b")", end)
-    while closing >= 0:
-        line = source.rfind(b"\n", end - 1, closing) + 1
-        end = _end_of_line(source, closing)
-        if source.find(b"#", line, closing) < 0:
-            return end
-        closing = source.find(b")", end)
-    return len(source)
-
-
-def _end_of_line(source: bytes, start: int) -> int:
-    end = source.find(b"\n", start)
-    return len(source) if end < 0 else end
-
-
 def _links_of_unparsed(source: bytes) -> Links:
     """The links of a file that cannot be parsed: every word in its imports.
 
     With too many words, it may import any file.
     """
-    found: set[str] = set()
+    from ..resolve.import_lines import RELATIVE, importing_lines, imports_package
+
+    found = {RELATIVE} if imports_package(source) else set()
     for line in importing_lines(source):
         for word in _WORD.finditer(line.decode("utf-8", "replace")):
             found.add(word[0])

@@ -80,7 +80,7 @@ class Job(NamedTuple):
       source: its bytes, if they are known.
       names: for `MADE`, the names.
       files: for `LINKS`, the paths of the files.
-      stems: for `LINKS`, files that have none of these words need not be parsed; None for all.
+      words: for `LINKS`, only files that may read a module with one of these names; None for all.
       decision: for `EDIT`, what is decided about the file.
     """
 
@@ -90,7 +90,7 @@ class Job(NamedTuple):
     source: Optional[bytes] = None
     names: frozenset[str] = frozenset()
     files: tuple[str, ...] = ()
-    stems: Optional[tuple[str, ...]] = None
+    words: Optional[tuple[str, ...]] = None
     decision: Decision = SINGLE_FILE
 
 

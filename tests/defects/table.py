@@ -824,7 +824,7 @@ CODEMODS = r"""
     + for mark in marks]
 
     # codemods/engine/test_notebook.py
-    - if language in ("", "python", "ipython"):
+    - if language in _PYTHON:
     + if True:
 
     # codemods/engine/test_magics.py
@@ -949,6 +949,24 @@ CODEMODS = r"""
 
     # codemods/rules/test_silenced_re_exports.py::test_one_finding_where_it_is_used
     - if export.is_kept:
+    + if False:
+
+    # codemods/run/test_names_of_other_files.py::test_a_name_that_is_read_in_any_way_keeps_it
+    - if LOADERS.search(source) or (self._has_package and imports_package(source)):
+    + if LOADERS.search(source):
+    - if NAMES_IN_TEXT.search(source) or self._attribute.search(source):
+    + if self._attribute.search(source):
+    - return any(map(self._word.search, importing_lines(source)))
+    + return False
+    - reached |= through
+    + reached |= set()
+    - further = () if files else _imported_by_name(*here, links, modules)
+    + further = ()
+    - is_around = RELATIVE in known.imports and is_package_around(file, importer)
+    + is_around = False
+
+    # codemods/engine/test_notebook.py::test_the_code_alone_is_the_same
+    - if _language(document) not in _PYTHON:
     + if False:
 
     # codemods/run/test_names_of_other_files.py::test_a_flag_elsewhere_that_compares_text_is_noted

@@ -5,8 +5,8 @@ import time
 import pytest
 from tf_lossscale_codemods.engine import magics, parse, prefilter
 from tf_lossscale_codemods.project import evidence, pins
+from tf_lossscale_codemods.resolve import import_lines
 from tf_lossscale_codemods.rules.unresolved import _legacy_paths
-from tf_lossscale_codemods.run import process_file
 
 PATHS = _legacy_paths._PATH_IN_TEXT
 SIZE = 400_000
@@ -20,7 +20,11 @@ def restored(source: str) -> str:
 
 
 def lines_with_import(source: bytes) -> list:
-    return list(process_file.importing_lines(source))
+    return list(import_lines.importing_lines(source))
+
+
+def readers(source: bytes) -> bool:
+    return import_lines.ReaderSearch(["amp", "model", "."]).may_read(source)
 
 
 def of_sources(path: str):
@@ -43,6 +47,11 @@ ATTACKS = {
     "a long line of names like import": (lines_with_import, b"ximport " * (SIZE // 8)),
     "imports that do not end": (lines_with_import, b"import (\n" * (SIZE // 9)),
     "imports that go on": (lines_with_import, b"import x #\\\nimport \\\n" * (SIZE // 21)),
+    "from, many times": (readers, b"amp from ." * (SIZE // 10)),
+    "dots after from": (readers, b"amp from " + b". " * (SIZE // 2)),
+    "spaces after dots": (readers, b"amp" + (b"." + b" " * 999) * (SIZE // 1000)),
+    "spaces after a dot": (readers, b"amp ." + b" " * SIZE),
+    "lines that go on": (readers, b"amp\n" + b"import \\\n\\\n" * (SIZE // 11)),
     "many magic lines": (restored, "%x\n" * (SIZE // 6)),
     "a magic line of many lines": (restored, "%x\\\n" * (SIZE // 8)),
     "an assignment to many names": (restored, "a," * (SIZE // 2)),
@@ -87,6 +96,9 @@ def test_time_grows_with_the_size(name):
         ("import a, \\\n  b\nc = 1\n", ["import a, \\\n  b"]),
         ("from a import \\\n  (b,\n  c)\nd = 1\n", ["from a import \\\n  (b,\n  c)"]),
         ("import (\na,\nb\n", ["import (\na,\nb\n"]),
+        ("x = 1\nfrom a \\\n  import b\n", ["from a \\\n  import b"]),
+        ("from a \\\r\n.b import \\\r\n  c\r\n", ["from a \\\r\n.b import \\\r\n  c\r"]),
+        ("import a; \\\nimport b", ["import a; \\\nimport b"]),
     ],
 )  # fmt: skip
 def test_an_import_goes_on_to_its_end(source, imports):

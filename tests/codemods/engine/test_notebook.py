@@ -5,6 +5,8 @@ import json
 import pytest
 from command_line import LEGACY
 from tf_lossscale_codemods.engine.json_positions import Array, String, parsed_json
+from tf_lossscale_codemods.engine.notebook import Notebook, code_of
+from tf_lossscale_codemods.engine.python_tree import SourceError
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import FileResult, Options
 
@@ -247,11 +249,35 @@ def test_each_report_names_the_cell(command_line):
 def test_arrays_and_strings_say_where_they_stand(text):
     def check(value):
         if isinstance(value, (Array, String)):
-            assert json.loads(text[value.start : value.end], parse_int=str) == value
+            assert json.loads(text[value.start : value.end], parse_int=float) == value
         if isinstance(value, (list, dict)):
             for item in value.values() if isinstance(value, dict) else value:
                 check(item)
 
     value = parsed_json(text)
-    assert value == json.loads(text, parse_int=str)
+    assert value == json.loads(text, parse_int=float)
     check(value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encoded(document(cell(IMPORT, OLD), cell("a = 1\n"), cell("no code", kind="raw"))),
+        encoded(document(cell("%cd x\n", OLD), cell("%%bash\n", "ls\n"))),
+        b"\xef\xbb\xbf" + encoded({"cells": [{"cell_type": "code", "source": IMPORT + OLD}]}),
+        encoded(
+            {"worksheets": [{"cells": [{"cell_type": "code", "input": [OLD, "\u00e9\udcff"]}]}]}
+        ),
+        encoded(document(cell(OLD), language="R")),
+        encoded({"cells": [{"cell_type": "code", "source": 1}, {"cell_type": "code"}, 2]}),
+    ],
+    ids=["arrays", "magic", "string", "worksheets", "R", "nothing"],
+)
+def test_the_code_alone_is_the_same(data):
+    assert code_of(data) == Notebook(data).sources
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"\xff", b"[" * 200_000])
+def test_there_is_no_code_in_what_is_no_notebook(data):
+    with pytest.raises(SourceError, match="is not a notebook"):
+        code_of(data)

@@ -211,7 +211,7 @@ def test_mutated_notebooks(seed):
             assert "a rule failed" not in result.error.message, (result.error, before)
             assert result.source == before
         elif result.source != before:
-            json.loads(result.source, strict=False, parse_int=str)
+            json.loads(result.source, strict=False, parse_int=float)
         outcomes.add((result.error is None, result.source == before))
     assert (False, True) in outcomes
     assert (True, False) in outcomes

@@ -234,3 +234,84 @@ def test_the_entry_points_of_a_setup_belong_to_one_program(command_line, options
     after = migrate(command_line, files, *options).sources
     assert "tfls.keras.mixed_precision.experimental.Loss" in after["inspect_it.py"]
     assert "tfls.keras.mixed_precision.experimental.Loss" in after["make.py"]
+
+
+TPU = """\
+from tensorflow.contrib import tpu
+
+
+def wrap(opt):
+    return tpu.CrossShardOptimizer(opt)
+"""
+READERS = {
+    "the package around": {"pkg/__init__.py": TPU, "pkg/main.py": "from . import tpu"},
+    "all of the package around": {"pkg/__init__.py": TPU, "pkg/main.py": "from . import *"},
+    "two packages above": {
+        "pkg/__init__.py": TPU,
+        "pkg/sub/__init__.py": "",
+        "pkg/sub/main.py": "from .. import tpu",
+    },
+    "the package around, in Python 2": {
+        "pkg/__init__.py": TPU,
+        "pkg/main.py": "from . import tpu\nprint tpu",
+    },
+    "a file that imports all of it": {
+        "pkg/hidden.py": TPU,
+        "pkg/__init__.py": "from .hidden import *",
+        "main.py": "from pkg import tpu",
+    },
+    "two such files": {
+        "pkg/hidden.py": TPU,
+        "pkg/middle.py": "from .hidden import *",
+        "pkg/__init__.py": "from .middle import *",
+        "main.py": "import pkg\n\ntpu = pkg.tpu",
+    },
+    "another name in another file": {
+        "hidden.py": TPU,
+        "middle.py": "import hidden as it",
+        "main.py": "from middle import it\n\ntpu = it.tpu",
+    },
+    "another name in a package": {
+        "pkg/hidden.py": TPU,
+        "pkg/__init__.py": "from . import hidden as it",
+        "main.py": "import pkg as p\n\ntpu = p.it.tpu",
+    },
+    "two other names": {
+        "hidden.py": TPU,
+        "middle.py": "import hidden as it",
+        "last.py": "from middle import it as that",
+        "main.py": "import last\n\ntpu = last.that.tpu",
+    },
+    "its name in one of two files": {
+        "a/hidden.py": TPU,
+        "b/hidden.py": "",
+        "a/middle.py": "from . import hidden",
+        "main.py": "from a import middle\n\ntpu = middle.hidden.tpu",
+    },
+    "a line that goes on": {"hidden.py": TPU, "main.py": "from hidden \\\n  import tpu"},
+    "a path with a comment": {
+        "hidden.py": TPU,
+        "main.py": "import hidden\n\ntpu = (hidden.  #\n  tpu)",
+    },
+    "a text": {"hidden.py": TPU, "main.py": "from mock import patch\n\ntpu = patch('hidden.tpu')"},
+}
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_a_name_that_is_read_in_any_way_keeps_it(command_line, way):
+    """`tf_lossscale.contrib.tpu` has no TPUEstimator."""
+    files = {name: text + "\n" for name, text in READERS[way].items()}
+    main = next(name for name in files if name.endswith("main.py"))
+    files[main] += "tpu.TPUEstimator()\n"
+    hidden = next(name for name, text in files.items() if text.startswith(TPU))
+    after = migrate(command_line, files, "--to", "shim").sources[hidden]
+    assert "from tensorflow.contrib import tpu\n" in after
+
+
+@pytest.mark.parametrize(
+    "text", ["hidden = 1", "self.name = 'hidden'", "# from hidden import tpu\nfrom it import tpu"]
+)
+def test_a_word_that_imports_nothing_decides_nothing(command_line, text):
+    files = {"hidden.py": TPU, "main.py": f"{text}\ntpu.TPUEstimator()\n"}
+    after = migrate(command_line, files, "--to", "shim").sources["hidden.py"]
+    assert "from tf_lossscale.contrib import tpu\n" in after

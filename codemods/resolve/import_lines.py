@@ -1,0 +1,99 @@
+"""Searches the bytes of a file for imports: to rule it out, or where Python cannot parse it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+
+from .links import LOADERS, NAMES_IN_TEXT
+
+__all__ = ["RELATIVE", "ReaderSearch", "importing_lines", "imports_package"]
+
+RELATIVE = "."
+"""Stands for the import of a package in which a file is, as in `from .. import name`."""
+
+_IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
+"""A line with `import`; without the anchor, other lines would be searched from each byte on."""
+_OPEN = re.compile(rb"\bimport[\s\\]*\((?![^()#\n]*\))")
+"""An import with a parenthesis that is not closed in the same line."""
+_RELATIVE = re.compile(rb"\bfrom[\s\\]*\.[.\s\\]*import\b")
+
+
+class ReaderSearch:
+    """Finds the files that may read names of some modules.
+
+    Such a file has a word for the module in an import, after a dot, as in `package.amp.Wrap`, or in
+    a text that names it. Most files that have a word such as `model` or `utils` have it elsewhere.
+
+    Args:
+      words: the last parts of the paths of the modules, and `RELATIVE` if one is a package.
+    """
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = [os.fsencode(word) for word in words if word != RELATIVE]
+        self._has_package = RELATIVE in words
+        word = rb"(?:%s)(?!\w)" % b"|".join(map(re.escape, self._words))
+        self._word = re.compile(rb"(?<!\w)" + word)
+        # Between the dot and the name there may be a comment, which is not read.
+        self._attribute = re.compile(rb"\.[\s\\]*(?:#|%s)" % word)
+
+    def may_read(self, source: bytes) -> bool:
+        """Whether a Python source may read a name of one of the modules."""
+        if LOADERS.search(source) or (self._has_package and imports_package(source)):
+            return True
+        if not any(word in source for word in self._words):
+            return False
+        if NAMES_IN_TEXT.search(source) or self._attribute.search(source):
+            return True
+        return any(map(self._word.search, importing_lines(source)))
+
+    def may_read_in_cells(self, data: bytes) -> bool:
+        """Whether a notebook may, whose lines are texts of JSON."""
+        return any(word in data for word in self._words) or LOADERS.search(data) is not None
+
+
+def imports_package(source: bytes) -> bool:
+    """Whether a source may have an import such as `from .. import name`."""
+    return _RELATIVE.search(source) is not None
+
+
+def importing_lines(source: bytes) -> Iterator[bytes]:
+    """The imports of a source, each with all lines in which it stands."""
+    end = 0
+    found = _IMPORTING.search(source)
+    while found is not None:
+        start = _start_of_statement(source, end, found.start())
+        end = _end_of_import(source, found.start(), found.end())
+        yield source[start:end]
+        found = _IMPORTING.search(source, end)
+
+
+def _start_of_statement(source: bytes, least: int, start: int) -> int:
+    """Where the line begins that goes on, after a backslash, in the line at `start`."""
+    while start > least and source[max(least, start - 3) : start].rstrip(b"\r\n").endswith(b"\\"):
+        start = source.rfind(b"\n", least, start - 1) + 1 or least
+    return start
+
+
+def _end_of_import(source: bytes, start: int, end: int) -> int:
+    """Where the statement in a line ends: after its parenthesis, and not at a backslash."""
+    last = start
+    while end < len(source) and source[last:end].rstrip(b"\r").endswith(b"\\"):
+        last, end = end + 1, _end_of_line(source, end + 1)
+    if not _OPEN.search(source, start, end):
+        return end
+    # In its parenthesis, there are only names, commas and comments.
+    closing = source.find(b")", end)
+    while closing >= 0:
+        line = source.rfind(b"\n", end - 1, closing) + 1
+        end = _end_of_line(source, closing)
+        if source.find(b"#", line, closing) < 0:
+            return end
+        closing = source.find(b")", end)
+    return len(source)
+
+
+def _end_of_line(source: bytes, start: int) -> int:
+    end = source.find(b"\n", start)
+    return len(source) if end < 0 else end
