@@ -35,8 +35,9 @@ class ReaderSearch:
         self._has_package = RELATIVE in words
         word = rb"(?:%s)(?!\w)" % b"|".join(map(re.escape, self._words))
         self._word = re.compile(rb"(?<!\w)" + word)
-        # Between the dot and the name there may be a comment, which is not read.
-        self._attribute = re.compile(rb"\.[\s\\]*(?:#|%s)" % word)
+        # After a dot, there may be a comment before the name, which is not read. One in the next
+        # line is that of a license, whose sentences end with dots.
+        self._attribute = re.compile(rb"\.(?:[ \t]*#|[\s\\]*%s)" % word)
 
     def may_read(self, source: bytes) -> bool:
         """Whether a Python source may read a name of one of the modules."""
