@@ -125,6 +125,21 @@ def test_a_child_of_the_same_environment_has_the_names_and_an_unchanged_path():
     assert len(in_child[3]) == len(alone[3]) + 1
 
 
+@pytest.mark.parametrize("how", ["-S", "-I", "-E", "PYTHONPATH", "TF_LOSSSCALE_INSTALL"])
+def test_a_child_without_what_it_needs_is_as_without_run(how: str):
+    """With one of these options, or without the variable."""
+    code = "import sys; print(len(sys.meta_path))"
+    if how.startswith("-"):
+        found = below_run(sys.executable, how, "-c", code)
+    else:
+        start = "import os, subprocess, sys; del os.environ[sys.argv[1]]; "
+        start += "sys.exit(subprocess.call([sys.executable, '-c', sys.argv[2]]))"
+        found = below_run(sys.executable, "-c", start, how, code)
+    options = [how] if how.startswith("-") else []
+    assert found == output([sys.executable, *options, "-c", code])
+    assert below_run(sys.executable, "-c", code) != output([sys.executable, "-c", code])
+
+
 def test_the_sitecustomize_of_the_user_runs(tmp_path: Any, other_environment: str):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.was_here = __file__\n")
     code = "import sitecustomize, sys; print(sys.was_here, sitecustomize.__file__)"

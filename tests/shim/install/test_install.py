@@ -180,3 +180,57 @@ def test_the_final_class_is_ours_where_it_is_first_named_after_training(installe
         "tf.compat.v2.keras": ours,
         "instance": True,
     }
+
+
+def test_a_version_test_takes_the_branch_that_it_took():
+    import tensorflow as tf
+
+    import tf_lossscale
+
+    before = (tf.__version__, tf.keras.__version__, tf.compat.v1.__version__)
+    tf_lossscale.install()
+    try:
+        assert (tf.__version__, tf.keras.__version__, tf.compat.v1.__version__) == before
+    finally:
+        tf_lossscale.uninstall()
+
+
+@pytest.mark.skipif(TF < (2, 16), reason="is about Keras 3")
+def test_other_names_of_keras_2_fail_on_keras_3():
+    import tensorflow as tf
+
+    import tf_lossscale
+
+    if not hasattr(tf.keras, "Operation"):
+        pytest.skip("tf.keras is Keras 2")
+    tf_lossscale.install()
+    try:
+        with pytest.raises((ImportError, AttributeError)):
+            tf.keras.optimizers.legacy.SGD(0.1)
+        with pytest.raises((TypeError, ValueError)):
+            tf.keras.optimizers.SGD(lr=0.1)
+    finally:
+        tf_lossscale.uninstall()
+
+
+@pytest.mark.skipif(TF < (2, 16), reason="Keras 2 has one backend")
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_compile_uses_the_class_of_keras_3_with_another_backend(backend, monkeypatch):
+    import tensorflow as tf
+
+    import tf_lossscale
+
+    if not hasattr(tf.keras, "Operation"):
+        pytest.skip("tf.keras is Keras 2")
+    tf_lossscale.install()
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        monkeypatch.setattr(tf.keras.config, "backend", lambda: backend)
+        model.compile("sgd", "mse")
+        is_ours = isinstance(model.optimizer, tf_lossscale.keras.mixed_precision.LossScaleOptimizer)
+        assert hasattr(model.optimizer, "get_scaled_loss") == (backend == "tensorflow")
+        assert is_ours
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+        tf_lossscale.uninstall()
