@@ -26,7 +26,6 @@ PENDING = frozenset(
         "docs/index.md",
         "docs/is-it-scaled.md",
         "docs/scale-at-1.md",
-        "docs/security.md",
         "docs/tf1.md",
         "docs/troubleshooting.md",
         "docs/wrappers.md",

@@ -29,6 +29,23 @@ def test_shows_a_diff_and_writes_nothing(command_line):
     assert command_line.bytes_on_disk() == before
 
 
+def test_no_code_of_a_repository_runs(command_line):
+    leaves_a_trace = b"open('ran', 'w').close()\n"
+    names = ("a", "setup", "conftest", "sitecustomize", "tensorflow", "libcst", "json", "package")
+    for name in names:
+        command_line.write(**{name: leaves_a_trace + LEGACY})
+    # The working directory is in the path of `python -c`, and not in the path of `tf-lossscale`.
+    as_installed = "import sys\nsys.path.remove('')\n" + PROGRAM
+    for options in ([], ["--write"]):
+        ran = subprocess.run(
+            [sys.executable, "-c", as_installed, "migrate", "--jobs", "2", *options],
+            capture_output=True,
+            check=False,
+        )
+        assert ran.returncode == (0 if options else 1), ran.stderr
+        assert not os.path.exists("ran")
+
+
 def test_nothing_to_do_is_status_0(command_line):
     command_line.write(a=CLEAN)
     ran = command_line.run("migrate")

@@ -6,6 +6,7 @@ import os
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, MANUAL
 from tf_lossscale_codemods.cli import migrate, settings
+from tf_lossscale_codemods.files import atomic_write
 
 
 def test_settings_hold_and_the_command_line_wins(legacy):
@@ -52,6 +53,27 @@ def test_keys_that_users_must_know_of_are_shown(command_line, text, status, show
         assert ran.err == f"settings from pyproject.toml: {shown}\n"
     ran = command_line.run("migrate", "--no-settings")
     assert ran.err == ""
+
+
+def test_keys_that_hide_findings_are_shown_before_anything_is_written(legacy, monkeypatch):
+    def fails(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic_write, "replace", fails)
+    legacy.settings('exclude = ["c.py"]')
+    ran = legacy.run("migrate", "--write", "--jobs", "1")
+    assert ran.status == 2
+    first, second = ran.err.splitlines()
+    assert first == "settings from pyproject.toml: exclude = c.py"
+    assert second.startswith("a.py: error: could not be written: ")
+
+
+def test_a_prefix_of_all_codes_hides_all_findings(legacy):
+    legacy.settings('ignore = ["LS"]')
+    ran = legacy.run("migrate")
+    assert (ran.status, ran.err) == (0, "settings from pyproject.toml: ignore = LS\n")
+    assert b"LS3" not in ran.out
+    assert legacy.run("migrate", "--no-settings").status == 1
 
 
 def test_what_the_command_line_overrides_is_not_shown(legacy):

@@ -375,6 +375,14 @@ def test_no_name_reaches_an_output_as_it_is(hostile_names, name):
         assert paths == {*real, quoted(not_utf8)}
 
 
+def test_a_diff_shows_lines_as_they_are_and_check_shows_none(command_line):
+    command_line.write(a=LEGACY + b'"""\n::error ::forged\n"""\n')
+    assert b"\n ::error ::forged\n" in command_line.run("migrate").out
+    ran = command_line.run("migrate", "--check")
+    assert ran.status == 1
+    assert b"forged" not in ran.out + ran.err.encode()
+
+
 def test_the_diff_of_hostile_names_can_be_applied(hostile_names):
     diff = hostile_names.run("migrate").out
     before = hostile_names.bytes_on_disk()
