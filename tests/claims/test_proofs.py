@@ -23,7 +23,6 @@ PENDING = frozenset(
         "docs/accumulate.md",
         "docs/cost.md",
         "docs/cross-shard.md",
-        "docs/index.md",
         "docs/is-it-scaled.md",
         "docs/scale-at-1.md",
         "docs/tf1.md",

@@ -119,3 +119,39 @@ def test_warnings_are_off_by_default_and_come_once_a_symbol_when_asked_for():
     assert "(6, 'tf_lossscale.compat" in loud, loud
     assert "LS101" in loud
     assert "LS203" in loud
+
+
+def test_each_api_is_in_the_releases_that_start_here_names():
+    """The table of docs/index.md: in which TensorFlow an API was."""
+    import tensorflow as tf
+
+    version = tuple(int(part) for part in tf.__version__.split(".")[:2])
+
+    def has(path):
+        found = tf
+        for name in path.split("."):
+            try:
+                found = getattr(found, name)
+            except (AttributeError, ImportError):
+                return False
+        return True
+
+    is_keras_3 = hasattr(tf.keras, "Operation")
+    keras = "keras.mixed_precision."
+    expected = {
+        "contrib.mixed_precision": version < (2, 0),
+        "contrib.tpu.CrossShardOptimizer": version < (2, 0),
+        "train.experimental.DynamicLossScale": version < (2, 9),
+        "mixed_precision.experimental.DynamicLossScale": (2, 0) < version < (2, 9),
+        keras + "experimental.LossScaleOptimizer": version < (2, 9),
+        keras + "LossScaleOptimizer": version >= (2, 4),
+    }
+    if version >= (2, 4):
+        expected["compat.v1.mixed_precision.DynamicLossScale"] = True
+        for name in ("get_scaled_loss", "get_unscaled_gradients", "minimize", "loss_scale"):
+            has_name = hasattr(tf.keras.mixed_precision.LossScaleOptimizer, name)
+            if is_keras_3:
+                assert not has_name, name
+            elif version < (2, 11):  # later, this name makes an object of one of two others
+                assert has_name, name
+    assert {path: has(path) for path in expected} == expected
