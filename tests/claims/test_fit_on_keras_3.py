@@ -89,3 +89,30 @@ def test_which_methods_of_both_kerases_the_class_has():
     legacy = missing(tf_keras, tf_keras.optimizers.legacy.SGD)
     page = (ROOT / "docs" / "drop-in.md").read_text(encoding="utf-8")
     assert legacy == set(re.findall(r"`(\w+)`", page.partition("but for ")[2].partition(" of")[0]))
+
+
+@pytest.mark.parametrize(
+    ("returned", "shown"), [("loss", 0.0), ("other", 5.0), ("metric", 5.0)], ids=str
+)
+def test_a_metric_of_keras_3_hides_the_loss_of_a_train_step(returned, shown):
+    """`docs/troubleshooting.md`, a loss of 0."""
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.mean = tf.keras.metrics.Mean(name="loss") if returned == "metric" else None
+
+        def call(self, values):
+            return values
+
+        def train_step(self, data):
+            loss = tf.constant(5.0)
+            if self.mean is not None:
+                self.mean.update_state(loss)
+                return {"loss": self.mean.result()}
+            return {returned: loss}
+
+    model = Model()
+    model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+    history = model.fit(np.ones((2, 3)), np.ones((2, 3)), verbose=0).history
+    assert history["other" if returned == "other" else "loss"] == [shown]

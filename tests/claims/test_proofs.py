@@ -26,7 +26,6 @@ PENDING = frozenset(
         "docs/is-it-scaled.md",
         "docs/scale-at-1.md",
         "docs/tf1.md",
-        "docs/troubleshooting.md",
         "docs/wrappers.md",
     }
 )

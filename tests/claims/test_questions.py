@@ -224,3 +224,42 @@ def test_equal_seeds_give_other_numbers_on_another_version():
     """`docs/prove.md`; TensorFlow 2.8 gives these numbers."""
     tf.random.set_seed(1)
     assert not np.allclose(tf.random.normal([2]), [0.40308788, -1.0880208])
+
+
+def test_gradients_that_are_never_unscaled_make_the_loss_nan():
+    """`docs/troubleshooting.md`, the order in a loop."""
+    weight = tf.Variable(1.0)
+    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(0.1), dynamic=False, initial_scale=2.0**15
+    )
+    for _ in range(20):
+        with tf.GradientTape() as tape:
+            loss = weight**2.0
+            scaled = optimizer.get_scaled_loss(loss)
+        optimizer.apply_gradients([(tape.gradient(scaled, weight), weight)])
+    assert np.isnan(float(weight))
+
+
+def test_a_test_of_the_type_is_false_where_isinstance_is_true():
+    """`docs/troubleshooting.md`: TensorFlow 2.11 has classes of its own for new optimizers."""
+    keras = pytest.importorskip("tf_keras")
+    cls = keras.mixed_precision.LossScaleOptimizer
+    optimizer = cls(keras.optimizers.SGD(0.1))
+    assert type(optimizer) is not cls
+    assert isinstance(optimizer, cls)
+
+
+def test_keras_3_takes_dynamic_as_the_initial_scale():
+    """`docs/troubleshooting.md`: no error is raised."""
+    inner = tf.keras.optimizers.SGD(0.1)
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(inner, "dynamic")
+    assert optimizer.initial_scale == "dynamic"
+
+
+def test_a_float16_loss_overflows_before_it_is_scaled():
+    """`docs/troubleshooting.md`; the last layer in float32 keeps it."""
+    found = []
+    for dtype in ("mixed_float16", "float32"):
+        last = tf.keras.layers.Activation("linear", dtype=dtype)
+        found.append(float(tf.reduce_sum(last(tf.fill([2, 400], 100.0)))))
+    assert found == [float("inf"), 80_000.0]

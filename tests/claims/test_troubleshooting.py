@@ -6,7 +6,7 @@ The current TensorFlow raises its messages here; those of older versions were re
 import json
 import re
 import runpy
-from typing import Dict, List, Tuple
+from typing import Dict, List, Set, Tuple
 
 import pytest
 from documents import ROOT, Text, blocks, prose
@@ -159,3 +159,44 @@ def test_replacing_works_without_an_edit(name, now):
 
 def test_every_exception_is_a_program():
     assert NEEDS_SHIM | set(OTHERWISE) <= set(PROGRAMS)
+
+
+def expanded(text: str) -> Set[str]:
+    """The codes that a text links: `LS101 to LS104` are four."""
+    codes = set(re.findall(r"LS\d+", text))
+    for first, last in re.findall(r"LS(\d+) to LS(\d+)", text):
+        codes |= {f"LS{number}" for number in range(int(first), int(last) + 1)}
+    return codes
+
+
+def options_of(command: str, keras: int) -> Options:
+    target = Target.SHIM if "--to shim" in command else Target.FINAL
+    return Options(target, 3 if "--keras 3" in command else keras)
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_fix_finds_the_place_by_the_rules_that_it_links(title, now):
+    part = prose(Text("", 1, page().partition(f"## {title}\n")[2].partition("\n## ")[0]))
+    fix = part.partition("\nFix: ")[2]
+    assert fix
+    command, linked = re.search(r"`tf-lossscale (migrate [^`]*)`", fix), expanded(fix)
+    if command is None or not linked:
+        return
+    seen = [*recorded().values(), {name: now[name] for name in PROGRAMS}]
+    lines = SECTIONS[title][0]
+    names = {
+        name
+        for messages in seen
+        for name, message in messages.items()
+        if any(is_raised(line, {name: message}) for line in lines) and name not in OTHERWISE
+    }
+    assert names
+    for name in names:
+        found = {
+            finding.code
+            for options in (options_of(command[1], 3), options_of("migrate", 2))
+            for finding in transform(
+                ("import tensorflow as tf\n" + PROGRAMS[name]).encode(), options
+            ).findings
+        }
+        assert found & linked, (name, found)

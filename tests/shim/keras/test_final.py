@@ -196,6 +196,20 @@ def test_a_function_may_return_what_a_step_returns(subject):
 
 
 @every
+def test_a_private_method_is_found_on_the_inner_optimizer(subject):
+    """TensorFlow's class around legacy optimizers lacks what `_decayed_lr` reads."""
+    inner = subject.inner("SGD", learning_rate=0.25)
+    optimizer = subject.cls(inner)
+    if not hasattr(inner, "_decayed_lr"):
+        pytest.skip("it is of the optimizers that TensorFlow 2.11 calls legacy")
+    if subject.who == "original":
+        with pytest.raises(AttributeError, match=r"_hypers_created|_decayed_lr"):
+            optimizer._decayed_lr("float32")
+    rate = optimizer.inner_optimizer._decayed_lr("float32")
+    assert float(tf.convert_to_tensor(rate)) == 0.25
+
+
+@every
 def test_a_fixed_scale_applies_everything(subject):
     optimizer = make(subject, False, 8.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")

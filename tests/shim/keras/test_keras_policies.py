@@ -63,6 +63,11 @@ def kept_scale(policy: Any) -> Any:
     return None if loss_scale is None else (type(loss_scale).__name__, loss_scale.get_config())
 
 
+def test_no_keras_has_the_old_function_in_the_final_namespace():
+    """The first policies were all in `experimental`, so `set_policy` was never moved."""
+    assert not hasattr(tf.keras.mixed_precision, "set_policy")
+
+
 def test_the_final_names_are_those_of_the_installed_keras():
     installed = getattr(INSTALLED, "Policy", None) or INSTALLED_EXPERIMENTAL.Policy
     for name in ("float32", "mixed_float16", "float64"):

@@ -39,6 +39,15 @@ def test_a_strategy_is_refused_when_the_optimizer_is_made(subject):
             assert isinstance(subject.dynamic(inner, 8.0, 100), subject.cls)
 
 
+@pytest.mark.parametrize("name", ["MirroredStrategy", "OneDeviceStrategy"])
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_the_strategies_that_are_supported(subject, name: str):
+    devices = ["/cpu:0"] if name == "MirroredStrategy" else "/cpu:0"
+    with recorded.eagerly(), getattr(DISTRIBUTE, name)(devices).scope():
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+        assert isinstance(optimizer, subject.cls)
+
+
 @pytest.mark.parametrize("fixed", [False, True], ids=["dynamic", "fixed"])
 @pytest.mark.parametrize("step", ["apply_gradients", "minimize"])
 @pytest.mark.parametrize("subject", [subject for subject in SUBJECTS if refuses(subject)], ids=str)
@@ -189,6 +198,16 @@ def test_a_step_under_an_allowed_strategy_calls_merge_call(monkeypatch: pytest.M
             strategy, lambda: optimizer.apply_gradients([(gradient.read_value(), variable)])
         )
     assert calls
+
+
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="TensorFlow 1.15 accepts every strategy")
+def test_a_tpu_is_refused_with_another_message(monkeypatch):
+    """No strategy for TPUs can be made without one, so it has only the class."""
+    strategy = object.__new__(DISTRIBUTE.experimental.TPUStrategy)
+    monkeypatch.setattr(strategies.tf.distribute, "has_strategy", lambda: True)
+    monkeypatch.setattr(strategies.tf.distribute, "get_strategy", lambda: strategy)
+    with pytest.raises(ValueError, match="Loss scaling is not supported with TPUStrategy"):
+        strategies.refuse_unsupported()
 
 
 @pytest.mark.usefixtures("_nothing_is_allowed")
