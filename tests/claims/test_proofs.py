@@ -20,13 +20,8 @@ from documents import ROOT, Text, markdown
 
 PENDING = frozenset(
     {
-        "docs/accumulate.md",
         "docs/cost.md",
         "docs/cross-shard.md",
-        "docs/is-it-scaled.md",
-        "docs/scale-at-1.md",
-        "docs/tf1.md",
-        "docs/wrappers.md",
     }
 )
 """Pages whose claims do not name their tests yet."""

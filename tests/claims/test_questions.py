@@ -147,6 +147,54 @@ def test_what_float16_rounds_to_0():
     assert np.finfo(np.float16).max == 65_504
 
 
+def test_gradients_that_are_not_finite_without_a_scale():
+    """`docs/scale-at-1.md`: a `sqrt` or `log` at 0, a division by 0, and a large number."""
+
+    def large(x):
+        return tf.cast(tf.cast(x + 1.0, tf.float16) * 40_000.0 * 2.0, tf.float32)
+
+    for function in (tf.sqrt, tf.math.log, lambda x: 1.0 / x, large):
+        x = tf.Variable(0.0)
+        with tf.GradientTape() as tape:
+            loss = function(x)
+        assert not np.isfinite(float(tape.gradient(loss, x)))
+
+
+def test_a_sum_over_a_batch_that_needs_a_scale_below_1():
+    """`docs/scale-at-1.md`: each gradient is 1, their sum in float16 is not finite."""
+
+    def trained(**options):
+        weight = tf.Variable(0.0)
+        optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(
+            tf.keras.optimizers.SGD(1.0), initial_scale=1.0, **options
+        )
+        for _ in range(4):
+            with tf.GradientTape() as tape:
+                outputs = tf.cast(weight, tf.float16) * tf.ones([100_000], tf.float16)
+                loss = optimizer.get_scaled_loss(tf.reduce_sum(tf.cast(outputs, tf.float32)))
+            gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, [weight]))
+            optimizer.apply_gradients(zip(gradients, [weight]))
+        return float(weight), float(optimizer.loss_scale)
+
+    assert trained() == (0.0, 1.0)
+    weight, scale = trained(minimum_scale=2.0**-8)
+    assert weight < -90_000
+    assert scale == 0.5
+
+
+def test_only_mixed_float16_makes_compile_wrap():
+    """`docs/is-it-scaled.md`."""
+    mixed_precision = tf.keras.mixed_precision
+    wrapped = {}
+    for policy in ("mixed_float16", "mixed_bfloat16", "float32"):
+        mixed_precision.set_global_policy(policy)
+        model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
+        model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+        wrapped[policy] = isinstance(model.optimizer, mixed_precision.LossScaleOptimizer)
+    mixed_precision.set_global_policy("float32")
+    assert wrapped == {"mixed_float16": True, "mixed_bfloat16": False, "float32": False}
+
+
 def test_what_is_left_after_the_guide_of_tensorflow_1():
     """`docs/guide-tf1.md`, "What else may be left"."""
     with tf.Graph().as_default() as graph:

@@ -50,6 +50,75 @@ def test_one_infinite_micro_batch_skips_the_step_and_halves_the_scale_once(subje
         assert value(variable) == [0.5, 1.5]
 
 
+def test_around_the_cross_shard_optimizer():
+    with support.eager():
+        variable = tf.compat.v2.Variable(1.0)
+        inner = tf.compat.v1.train.GradientDescentOptimizer(0.5)
+        accumulated = tfls.accumulate(tfls.tpu.CrossShardOptimizer(inner), 2)
+        for gradient in (1.0, 3.0):
+            accumulated.apply_gradients([(tf.constant(gradient), variable)])
+        assert value(variable) == 0.0
+
+
+@by_subject
+def test_a_schedule_counts_steps(subject):
+    """It halves the rate after each step, so that a step of a skipped micro-batch counts, too."""
+    schedules = subject.kind.keras.optimizers.schedules
+    schedule = schedules.ExponentialDecay(0.5, decay_steps=1, decay_rate=0.5)
+    with support.eager():
+        variable = recorded.make_variable(subject.kind, 4.0, "v")
+        optimizer = subject.dynamic(subject.inner("SGD", learning_rate=schedule), 8.0, 100)
+        accumulated = tfls.accumulate(optimizer, 2)
+        for gradient in (1.0, 1.0, 1.0, 1.0, INF, 1.0, 1.0, 1.0):
+            accumulated.apply_gradients([(tf.constant(gradient), variable)])
+        assert value(variable) == 4.0 - 0.5 - 0.25 - 0.0625
+
+
+@by_subject
+def test_the_inner_optimizer_clips_the_mean(subject):
+    with support.eager():
+        variable, _, accumulated = made(subject, clipnorm=1.0)
+        for gradient in (8.0, -6.0):
+            accumulated.apply_gradients([(tf.constant([gradient, 0.0]), variable)])
+        assert value(variable) == [0.5, 2.0]  # the norm of the mean is 1
+
+
+@by_subject
+def test_zeros_in_place_of_a_first_none(subject):
+    with support.eager():
+        variable, _, accumulated = made(subject)
+        other = recorded.make_variable(subject.kind, 1.0, "other")
+
+        @tf.function
+        def step(has_both: bool):
+            gradient = tf.constant(1.0) if has_both else tf.zeros([])
+            accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable), (gradient, other)])
+
+        step(False)
+        step(True)
+        assert value(other) == 0.75
+
+
+def test_sparse_gradients_become_dense():
+    seen = []
+
+    class Noting(tf.compat.v1.train.GradientDescentOptimizer):
+        def apply_gradients(self, pairs: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = list(pairs)
+            seen.extend(type(gradient) is tf.IndexedSlices for gradient, _ in pairs)
+            return super().apply_gradients(pairs, *args, **kwargs)
+
+    with support.eager():
+        variable = tf.compat.v2.Variable([1.0, 1.0])
+        optimizer, _ = support.contrib_optimizer(Noting(0.5))
+        sparse = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]), tf.constant([2]))
+        optimizer.apply_gradients([(sparse, variable)])
+        accumulated = tfls.accumulate(optimizer, 1)
+        accumulated.apply_gradients([(sparse, variable)])
+        assert seen == [True, False]
+        assert value(variable) == [0.0, 1.0]
+
+
 @by_subject
 @pytest.mark.parametrize("style", ["keras 2", "keras 3"])
 def test_loops_of_both_kinds(subject, style: str):

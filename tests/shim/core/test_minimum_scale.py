@@ -32,6 +32,38 @@ def scales_of(subject, optimizer: Any, steps: int = 5) -> List[float]:
     return found
 
 
+KERAS_2 = [subject for subject in recorded.originals() if subject.kind.name != "keras3"]
+
+
+@pytest.mark.parametrize("subject", [*KERAS_2, *SUBJECTS, *EXPERIMENTAL], ids=str)
+def test_without_it_the_scale_falls_to_1(subject):
+    """But with Keras 3's own class, whose scale falls to 0."""
+    with support.eager():
+        optimizer = subject.dynamic(sgd(subject), 2.0, 100)
+        optimizer.get_unscaled_gradients([])
+        assert scales_of(subject, optimizer, 3) == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("namespace", support.v1_namespaces().values())
+def test_without_it_the_v1_loss_scale_falls_to_1(namespace):
+    with support.eager():
+        scale = namespace.DynamicLossScale(2.0, 100)
+        for _ in range(3):
+            scale.update([tf.constant(NAN)])
+        assert float(scale()) == 1.0
+
+
+@pytest.mark.parametrize("namespace", support.contrib_namespaces().values())
+def test_without_it_the_scale_of_contrib_falls_to_1(namespace):
+    with support.graph() as session:
+        manager = namespace.ExponentialUpdateLossScaleManager(2.0, 100, 1, 2, 0.5)
+        update = manager.update_loss_scale(tf.constant(False))
+        session.run(tf.compat.v1.global_variables_initializer())
+        for _ in range(3):
+            session.run(update)
+        assert session.run(manager.get_loss_scale()) == 1.0
+
+
 @pytest.mark.parametrize("minimum", [2.0**-3, 1.0, 4.0])
 @by_subject
 def test_the_final_class(subject, minimum: float):
@@ -96,6 +128,35 @@ def test_the_manager_of_contrib():
             manager.update_loss_scale(False)
             found.append(recorded.number(manager.get_loss_scale()))
         assert found == [1.0, 0.5, 0.25, 0.25, 0.25]
+
+
+@by_subject
+def test_it_is_passed_by_keyword(subject):
+    manager = CONTRIB.ExponentialUpdateLossScaleManager
+    with support.eager():
+        for make, arguments in (
+            (subject.cls, (sgd(subject), True, 8.0, 9)),
+            (V1.DynamicLossScale, (8.0, 9, 2.0)),
+            (manager, (8.0, 9, 1, 2.0, 0.5)),
+        ):
+            make(*arguments, minimum_scale=0.5)
+            with pytest.raises(TypeError, match="positional arguments"):
+                make(*arguments, 0.5)
+
+
+def test_originals_refuse_its_configurations():
+    with support.eager():
+        scale = V1.DynamicLossScale(8.0, minimum_scale=0.5)
+        with pytest.raises(TypeError, match="minimum_scale"):
+            tf.compat.v1.train.experimental.DynamicLossScale.from_config(scale.get_config())
+        for subject in recorded.originals():
+            if subject.api == "experimental":
+                continue
+            ours = subject.counterpart()
+            config = ours.cls(sgd(subject), minimum_scale=0.5).get_config()
+            theirs = type(subject.dynamic(sgd(subject)))
+            with pytest.raises((TypeError, ValueError), match="minimum_scale"):
+                theirs.from_config(config)
 
 
 WRONG: Dict[str, Callable[[float], Any]] = {

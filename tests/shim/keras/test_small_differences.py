@@ -171,6 +171,16 @@ def test_a_half_precision_loss_before_the_first_step():
 
 
 @needs_keras_3
+def test_a_step_at_a_scale_of_0():
+    """Keras's class divides by it after it has tested the gradients."""
+    optimizer, variable = dynamic(KERAS_3[0]), recorded.make_variable(KERAS_3[0].kind, 1.0, "v")
+    optimizer.build([variable])
+    optimizer.dynamic_scale.assign(0.0)
+    KERAS_3[0].step(optimizer, [variable], [tf.constant(1.0)])
+    assert np.isnan(variable.numpy())
+
+
+@needs_keras_3
 def test_the_first_of_the_variables():
     for subject in KERAS_3:
         optimizer = trained(subject)

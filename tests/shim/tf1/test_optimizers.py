@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import support
 import tensorflow as tf
+from processes import run_python
 
 tf1 = tf.compat.v1
 INF, NAN = float("inf"), float("nan")
@@ -305,3 +306,83 @@ def test_sync_replicas_around_waits_after_a_skipped_step(make, subject):
         with pytest.raises(tf.errors.DeadlineExceededError):
             train()
         assert skipped
+
+
+@pytest.mark.parametrize("whose", sorted(support.contrib_namespaces()))
+@pytest.mark.parametrize("is_fixed", [False, True], ids=["exponential", "fixed"])
+def test_a_bad_step_of_contrib_changes_nothing(whose, is_fixed):
+    """`docs/tf1.md`: neither weights nor slots nor the global step."""
+    namespace = support.contrib_namespaces()[whose]
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=1.0, use_resource=True)
+        factor = tf1.placeholder_with_default(1.0, [])
+        inner = tf1.train.AdamOptimizer(0.5)
+        if is_fixed:
+            manager = namespace.FixedLossScaleManager(8.0)
+        else:
+            manager = namespace.ExponentialUpdateLossScaleManager(8.0, 2)
+        step = tf1.train.get_or_create_global_step()
+        train = namespace.LossScaleOptimizer(inner, manager).minimize(variable * factor, step)
+        state = [variable, step, *inner.variables()]
+        before = support.trained(session, train, state)
+        for value in (INF, -INF, float("nan")):
+            session.run(train, {factor: value})
+            assert session.run(state) == before
+        session.run(train)
+        assert session.run(step) == 2
+
+
+@pytest.mark.parametrize("whose", sorted(support.v1_namespaces()))
+def test_a_fixed_loss_scale_of_v1_applies_a_bad_step(whose):
+    """`docs/tf1.md`; so `SyncReplicasOptimizer` does not wait for it."""
+    namespace = support.v1_namespaces()[whose]
+    for loss_scale in (namespace.FixedLossScale(8.0), 8):
+        with tf.Graph().as_default():
+            variable = tf1.get_variable("v", initializer=1.0, use_resource=True)
+            factor = tf1.placeholder_with_default(1.0, [])
+            opt = namespace.MixedPrecisionLossScaleOptimizer(support.sgd(), loss_scale)
+            sync = tf1.train.SyncReplicasOptimizer(opt, 1)
+            pairs = sync.compute_gradients(variable * factor, [variable])
+            global_step = tf1.train.get_or_create_global_step()
+            step = sync.apply_gradients(pairs, global_step)
+            hook = sync.make_session_run_hook(True, num_tokens=0)
+            with tf1.train.MonitoredTrainingSession(
+                hooks=[hook], stop_grace_period_secs=1
+            ) as session:
+                for value in (1.0, INF, 1.0):
+                    session.run(step, {factor: value})
+                assert session.run(variable) == -INF
+                assert session.run(global_step) == 3
+
+
+SAVER = """
+import sys, tensorflow as tf, tf_lossscale as tfls
+tf1 = tf.compat.v1
+print(tf1.control_flow_v2_enabled())
+if "v1" in sys.argv:
+    tf1.disable_v2_behavior()
+mp = tfls.contrib.mixed_precision
+with tf.Graph().as_default(), tf1.Session() as session:
+    manager = mp.ExponentialUpdateLossScaleManager(8.0, 2)
+    weight = tf1.get_variable("v", initializer=1.0, use_resource=True)
+    mp.LossScaleOptimizer(tf1.train.AdamOptimizer(), manager).minimize(weight * 2.0)
+    session.run(tf1.global_variables_initializer())
+    if "save" in sys.argv:
+        tf1.train.Saver().save(session, sys.argv[1])
+    else:
+        tf1.train.Saver().restore(session, sys.argv[1])
+print("done")
+"""
+
+
+def test_the_control_flow_that_names_depend_on(tmp_path):
+    """`docs/tf1.md`: its default, and the error of a file with the names of version 1."""
+    path = str(tmp_path / "model")
+    saved = run_python("-c", SAVER, path, "v1", "save").stdout.split()
+    assert saved[-2:] == [str(not support.IS_TF1), "done"]
+    assert run_python("-c", SAVER, path, "v1").stdout.split()[-1] == "done"
+    default = run_python("-c", SAVER, path)
+    if support.IS_TF1:
+        assert default.stdout.split()[-1] == "done"
+    else:
+        assert "Key beta1_power not found in checkpoint" in default.stderr
