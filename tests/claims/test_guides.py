@@ -174,6 +174,7 @@ def is_without_bump(losses: Dict[str, float], whole: Dict[str, float]) -> bool:
 
 
 @pytest.mark.skipif(version() != "2.21", reason="the program continues on Keras 3")
+@pytest.mark.slow
 def test_a_half_trained_run_continues_without_a_bump(tmp_path, read_here):
     """A run of TensorFlow 2.3 with Adam under mixed_float16, stopped at step 100."""
     following = _follower("guide-half-trained", tmp_path, "half-trained.tar.gz", "new")

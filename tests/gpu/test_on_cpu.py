@@ -36,6 +36,7 @@ def rows(tmp_path_factory):
     return table
 
 
+@pytest.mark.slow
 def test_every_check_passes_on_two_logical_cpus(rows):
     not_ok = {name: row for name, row in rows.items() if row[0] != "ok"}
     assert set(not_ok) == {"peak memory of a v1 step"}, not_ok

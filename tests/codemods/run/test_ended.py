@@ -67,6 +67,7 @@ def program(last: str) -> list:
         (signal.SIGINT, 130 << 8),
     ],
 )
+@pytest.mark.slow
 def test_nothing_is_left_at_any_moment(tmp_path, number, status):
     command = [*program(SENDS + EACH_MOMENT), str(tmp_path), str(int(number))]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 from command_line import FINAL, LEGACY, PROGRAM
 
 FILES = 12
@@ -75,6 +76,7 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_a_file_is_whole_at_every_moment(tmp_path):
     process = run(MOMENTS + EACH_MOMENT, str(tmp_path))
     assert process.returncode == 0

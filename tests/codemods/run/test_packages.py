@@ -94,7 +94,9 @@ class Run:
         }
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target", ["shim", *(pytest.param(target, marks=pytest.mark.slow) for target in "23")]
+)
 @pytest.mark.parametrize("seeds", PARTS, ids=str)
 def test_packages_go_one_way(command_line, seeds, target):
     run = Run(command_line, seeds, TARGETS[target])

@@ -316,7 +316,9 @@ class TestEnds:
         assert err == b"tf-lossscale: interrupted; no file was left half-written\n"
         assert all(has_ended(pid) for pid in pids)
 
-    @pytest.mark.parametrize("platform", ["linux", "elsewhere"])
+    @pytest.mark.parametrize(
+        "platform", ["linux", pytest.param("elsewhere", marks=pytest.mark.slow)]
+    )
     def test_workers_end_with_their_parent(self, command_line, platform):
         """Elsewhere, only the pipe says so."""
         command_line.write(native=NATIVE, sleeping=SLEEPING)

@@ -205,6 +205,7 @@ def test_losses_that_are_not_scaled(tmp_path, wrap, scaled, expected):
     assert lines(done)[-1].startswith(f"tf-lossscale: {expected}")
 
 
+@pytest.mark.slow
 def test_the_run_is_the_same(tmp_path):
     then = "print(json.dumps([float(value) for value in session.run(first)]))"
     source = SCRIPT.replace("THEN", "").replace(

@@ -18,6 +18,7 @@ by_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("replicas", ["1", "2"])
+@pytest.mark.slow
 def test_every_optimizer_in_every_mode(replicas: str):
     program = "core/programs/accumulating.py"
     found = processes.run_program(program, replicas, timeout=600, keras=True)

@@ -127,7 +127,7 @@ def test_what_would_wait_for_ever_says_so(mode):
     assert "Assigning.apply_gradients assigns" in said["assigning"]
 
 
-@pytest.fixture(scope="module", params=["graph", "function"])
+@pytest.fixture(scope="module", params=[pytest.param("graph", marks=pytest.mark.slow), "function"])
 def dtypes(request):
     """16-bit gradients, several dtypes, and dense beside sparse ones, in one step."""
     return run_program(PROGRAM, request.param, "dtypes")

@@ -117,7 +117,9 @@ def test_originals_end_as_recorded(programs: str, tmp_path: Any):
 
 
 @pytest.mark.sampled(2, each="way")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.slow) if way == "run" else way for way in WAYS]
+)
 @pytest.mark.parametrize("programs", ["experimental", "final"])
 def test_every_way_to_our_classes_ends_like_the_originals(programs: str, way: str, tmp_path: Any):
     if programs == "final" and TF < (2, 4) and way != "import":

@@ -21,7 +21,13 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(mode, marks=pytest.mark.slow) if mode in ("run_eagerly", "v1") else mode
+        for mode in MODES
+    ],
+)
 def results(request: Any) -> Dict[str, Any]:
     # The originals first: once our class is used, Keras makes our class from files.
     subjects = [str(subject) for subject in ORIGINALS]

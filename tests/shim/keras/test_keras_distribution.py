@@ -54,6 +54,7 @@ def mirrored(size: str) -> Dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 def test_one_decision_for_all_replicas_which_train_as_with_the_originals(
     mirrored: Dict[str, Any],
 ):

@@ -56,7 +56,13 @@ def is_close(mine: float, theirs: float) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")  # tf-keras warns of steps without scaling
-@pytest.mark.parametrize("keras_3", [False, True], ids=["two optimizers", "with fit"])
+@pytest.mark.parametrize(
+    "keras_3",
+    [
+        pytest.param(False, id="two optimizers", marks=pytest.mark.slow),
+        pytest.param(True, id="with fit"),
+    ],
+)
 def test_random_programs(size: str, keras_3: bool):
     count = 1 if keras_3 else 2
     refused = 0

@@ -67,6 +67,7 @@ def start(*arguments, stdin=subprocess.PIPE):
     )
 
 
+@pytest.mark.slow
 def test_the_script_and_the_process_that_it_starts_have_records(script, tmp_path):
     path = str(tmp_path / "record.jsonl")
     done = run("--record", path, script)
@@ -100,6 +101,7 @@ PLAIN = SCRIPT.replace("from tensorflow.contrib", "from tf_lossscale.contrib").r
 )
 
 
+@pytest.mark.slow
 def test_record_installs_nothing(tmp_path):
     path = str(tmp_path / "record.jsonl")
     lacking = record(path, "-c", "import tensorflow as tf; print(hasattr(tf, 'contrib'))")
