@@ -16,7 +16,7 @@ from .modules import Modules
 __all__ = ["FlagSearch"]
 
 _Node = tuple[str, str]
-"""A file, and a top-level name of it or an attribute, which begins with a dot."""
+"""A file, and a name: one of its top level, an attribute as `.old`, or both, as `flags.old`."""
 
 
 class FlagSearch:
@@ -113,20 +113,18 @@ class FlagSearch:
 
     def _nodes(self, file: str, name: str) -> set[_Node]:
         """What a name of another file, as `file` reads it, can be."""
+        nodes: set[_Node] = set()
         if name.startswith(".") and name[1:].isidentifier() and not self._is_module(name, file):
-            modules = {
-                module
-                for path in self._imports.get(file, frozenset())
-                for module in self._modules.imported(path, file)
-            }
-            return {(module, name) for module in modules}
+            for path in self._imports.get(file, frozenset()):
+                nodes.update((module, name) for module in self._modules.imported(path, file))
+        # `.old` may also be a name of the package around, as in `from . import old`.
         found = self._modules.split(name, file)
-        if found is None:
-            return set()
-        module, (first, *attributes) = found
-        nodes = {(module, first)}
-        if attributes:
-            nodes.add((module, f".{attributes[-1]}"))
+        if found is not None:
+            module, (first, *attributes) = found
+            nodes.add((module, first))
+            if attributes:
+                nodes.add((module, f".{attributes[-1]}"))
+                nodes.add((module, ".".join([first, *attributes])))
         return nodes
 
     def _is_module(self, name: str, file: str) -> bool:

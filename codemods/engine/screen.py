@@ -58,8 +58,9 @@ def note_without_place(source: bytes, path: str, options: Options) -> Optional[s
 
 
 def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
-    """Those of some names that a source may give a value; the name of an attribute has a dot.
+    """Those of some names that a source may give a value.
 
+    The name of an attribute begins with a dot; of `module.name`, only the first part counts.
     Python's parser spells some names in another way than the source, but none in ASCII.
 
     Raises:
@@ -69,7 +70,7 @@ def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
     uncertain = frozenset(
         name for name in names if not name.isascii() or (has_star and not name.startswith("."))
     )
-    possible = frozenset(name for name in names if name.lstrip(".").encode() in source) - uncertain
+    possible = frozenset(name for name in names if _word(name).encode() in source) - uncertain
     if not possible:
         return uncertain
     check_sizes([source], PYTHON)
@@ -80,7 +81,12 @@ def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
     made = {name for node in nodes.all() if not _is_read(node) for name in _names_bound(node)}
     made |= {alias.asname or alias.name.partition(".")[0] for alias in nodes.of(ast.alias)}
     made |= set(_attributes_made(nodes))
-    return uncertain | {name for name in possible if name.lstrip(".") in made}
+    return uncertain | {name for name in possible if _word(name) in made}
+
+
+def _word(name: str) -> str:
+    """The name without the dot of an attribute, or without what is below a module."""
+    return name.lstrip(".").partition(".")[0]
 
 
 def _is_read(node: ast.AST) -> bool:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
 from ..facts import Made
 from .legacy_symbols import is_of_shim, legacy_of, root_of
+from .module_paths import below
 from .qualified_names import STAR, is_path
 from .releases import first_release_again, is_conditional, value_on_newest
 from .resolved_program import ResolvedProgram
 from .scopes import Binding, BindingKind, Scope, ScopeKind
-from .tree import last_name, string_of, walk
+from .tree import last_name, root_name, string_of, walk
 
 __all__ = [
     "Dependence",
@@ -46,6 +47,9 @@ The classes of its optimizers differ between versions. A private module of Tenso
 """
 _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 """The functions that show what a module has."""
+_READING = ("getattr", "hasattr")
+"""Those that read an attribute by its name."""
+_IMPORTING = ("import_module", "__import__")
 _CLASS_TESTS = ("isinstance", "issubclass")
 _OWN = ("self", "cls")
 _DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b(?!/)|keras$")
@@ -92,12 +96,15 @@ def dependence_of(program: ResolvedProgram, node: cst.CSTNode) -> Dependence:
 def made_of(program: ResolvedProgram, name: str) -> Made:
     """What a top-level name of the file, or an attribute of any object, is made of.
 
-    The name of an attribute begins with a dot.
+    The name of an attribute begins with a dot. `module.name` is a name of a module that the file
+    imports.
     """
+    if "." in name[1:]:
+        return _made_of_imported(program, *name.split(".", 1))
     scope: Optional[Scope] = None if name.startswith(".") else program.scopes.module_scope
     key = (scope, name.lstrip("."))
     if scope is not None and key[1] not in scope.bindings:
-        stars = frozenset(f"{path}.{name}" for _, path in scope.stars if not _is_known(path))
+        stars = frozenset(below(path, name) for _, path in scope.stars if not _is_known(path))
         return Made(False, stars)
     is_certain, names = _closed(program, {key})
     bindings = scope.bindings[key[1]] if scope is not None else []
@@ -108,6 +115,24 @@ def made_of(program: ResolvedProgram, name: str) -> Made:
     values = [made for _, made in _values(program, scope, key[1])]
     behind = expressions_behind(program, values)
     return Made(is_certain, frozenset(names), value, _release_as_text(program, behind))
+
+
+def _made_of_imported(program: ResolvedProgram, module: str, name: str) -> Made:
+    """What a name below one that the file imports is made of; nothing if the file makes that."""
+    scope = program.scopes.module_scope
+    bindings = [item for item in scope.bindings.get(module, ()) if item.kind is BindingKind.IMPORT]
+    above = {binding.path for binding in bindings}
+    if module not in scope.bindings:
+        above = {below(path, module) for _, path in scope.stars}
+    paths = frozenset(below(path, name) for path in above)
+    is_version = any(map(_is_version, paths))
+    return Made(is_version, frozenset(path for path in paths if not _is_known(path)))
+
+
+def _is_version(path: str) -> bool:
+    """Whether a path of TensorFlow shows its version."""
+    root = root_of(path)
+    return root is not None and _VERSION.search(root.rest) is not None
 
 
 def _release_as_text(program: ResolvedProgram, expressions: Iterable[cst.CSTNode]) -> str:
@@ -176,12 +201,11 @@ def _direct(program: ResolvedProgram, node: cst.CSTNode) -> _Direct:
             return _CERTAIN
         if isinstance(part, cst.SimpleString) and string_of(part) in _CLASS_NAMES:
             return _CERTAIN
-        if isinstance(part, (cst.Name, cst.Attribute)):
-            direct = _direct_of_name(program, part)
-            if direct.is_certain:
-                return direct
-            names |= direct.names
-            keys |= direct.keys
+        direct = _direct_of_part(program, part)
+        if direct.is_certain:
+            return direct
+        names |= direct.names
+        keys |= direct.keys
     return _Direct(False, frozenset(names), frozenset(keys))
 
 
@@ -216,10 +240,19 @@ _CERTAIN = _Direct(True, frozenset(), frozenset())
 _NOTHING = _Direct(False, frozenset(), frozenset())
 
 
+def _direct_of_part(program: ResolvedProgram, node: cst.CSTNode) -> _Direct:
+    """What a part of an expression leads to, without its own parts."""
+    if isinstance(node, cst.Call):
+        return _direct_of_call(program, node)
+    if isinstance(node, (cst.Name, cst.Attribute)):
+        return _direct_of_name(program, node)
+    return _NOTHING
+
+
 def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) -> _Direct:
     """What a name or an attribute leads to: the version, a name of the file, or of another one."""
     paths = program.paths_of(node)
-    if any(root and _VERSION.search(root.rest) for root in map(root_of, paths)):
+    if any(map(_is_version, paths)):
         return _CERTAIN
     if paths and all(map(_is_known, paths)):
         return _NOTHING  # another part of TensorFlow, such as a module imported as `tf2`, or ours
@@ -234,12 +267,41 @@ def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) ->
     return _direct_of_attribute(program, node)
 
 
+def _direct_of_call(program: ResolvedProgram, call: cst.Call) -> _Direct:
+    """What `getattr(flags, "old")` leads to, which is what `flags.old` does."""
+    if last_name(call.func) not in _READING or len(call.args) < 2:
+        return _NOTHING
+    paths = program.paths_of(call.args[0].value)
+    texts = [text for text in _texts(program, call.args[1]) if text.isidentifier()]
+    below = frozenset(f"{path}.{text}" for path in paths for text in texts)
+    if paths:
+        return _Direct(False, frozenset(path for path in below if not _is_known(path)), frozenset())
+    names = frozenset(f".{text}" for text in texts)
+    return _Direct(False, names, frozenset((None, text) for text in texts))
+
+
 def _direct_of_attribute(program: ResolvedProgram, node: cst.Attribute) -> _Direct:
     """An attribute of an object: in one file, most names of attributes have one meaning."""
     name = node.attr.value
     if name == "__version__" and "tensorflow" in program.code(node.value):
         return _CERTAIN  # of `sys.modules["tensorflow"]`
-    return _Direct(False, frozenset([f".{name}"]), frozenset([(None, name)]))
+    paths = {f"{module}.{name}" for module in _modules_loaded(program, node.value)}
+    root = root_name(node)
+    if root is not None:
+        rest = program.code(node)[len(root.value) :]
+        paths |= {f"{path}{rest}" for path in _of_stars(program, root)}
+    return _Direct(False, frozenset([f".{name}", *paths]), frozenset([(None, name)]))
+
+
+def _modules_loaded(program: ResolvedProgram, node: cst.CSTNode) -> Iterator[str]:
+    """The paths of the modules that an expression can be, as after `import_module("pkg.flags")`."""
+    for source in program.values.sources_of(node):
+        if isinstance(source, cst.Call) and last_name(source.func) in _IMPORTING:
+            for argument in source.args[:1]:
+                yield from _texts(program, argument)
+        elif isinstance(source, cst.Subscript) and last_name(source.value) == "modules":
+            keys = [part.slice.value for part in source.slice if isinstance(part.slice, cst.Index)]
+            yield from filter(None, map(string_of, keys))
 
 
 def _of_stars(program: ResolvedProgram, node: cst.Name) -> frozenset[str]:
@@ -248,7 +310,7 @@ def _of_stars(program: ResolvedProgram, node: cst.Name) -> frozenset[str]:
     if scope is None or STAR not in program.origins.of_name(node.value, scope):
         return frozenset()
     stars = [path for around in scope.chain() for _, path in around.stars]
-    return frozenset(f"{path}.{node.value}" for path in stars if not _is_known(path))
+    return frozenset(below(path, node.value) for path in stars if not _is_known(path))
 
 
 def _direct_of_key(program: ResolvedProgram, key: _Key) -> _Direct:
@@ -431,13 +493,42 @@ def _deciding(program: ResolvedProgram, binding: Binding) -> Iterator[_Bound]:
     """What a name is made of: its value, or what a function returns and its conditions."""
     if binding.value is not None:
         yield binding.node, binding.value
-    elif isinstance(binding.node, cst.Param) and binding.node.default is not None:
-        yield binding.node, binding.node.default
+    elif isinstance(binding.node, cst.Param):
+        if binding.node.default is not None:
+            yield binding.node, binding.node.default
+        yield from _arguments_of(program, binding.node)
     elif isinstance(binding.node, cst.FunctionDef):
         yield from _deciding_of_function(binding.node)
     else:
         for value in _assigned(program, binding.node):
             yield binding.node, value
+
+
+def _arguments_of(program: ResolvedProgram, parameter: cst.Param) -> Iterator[_Bound]:
+    """What the calls in the file give a parameter of a function or of a constructor."""
+    parameters = program.parents.get(parameter)
+    function = program.parents.get(parameters) if parameters is not None else None
+    if not isinstance(parameters, cst.Parameters) or not isinstance(function, cst.FunctionDef):
+        return
+    owner = program.values.class_around(function)
+    names = [item.name.value for item in (*parameters.posonly_params, *parameters.params)]
+    is_constructor = owner is not None and function.name.value == "__init__"
+    for read in program.values.reads_of(owner if is_constructor and owner else function):
+        call = program.parents.get(read)
+        if isinstance(call, cst.Call) and call.func is read:
+            is_bound = is_constructor or (owner is not None and isinstance(read, cst.Attribute))
+            given = _argument_of(call, names[is_bound:], parameter.name.value)
+            yield from ((argument, argument.value) for argument in given)
+
+
+def _argument_of(call: cst.Call, names: Sequence[str], name: str) -> Iterator[cst.Arg]:
+    """The arguments of a call that a parameter gets, where those without names have these."""
+    for index, argument in enumerate(call.args):
+        if argument.star:
+            return
+        is_next = argument.keyword is None and names[index : index + 1] == [name]
+        if is_next or (argument.keyword is not None and argument.keyword.value == name):
+            yield argument
 
 
 def _deciding_of_function(function: cst.FunctionDef) -> Iterator[_Bound]:

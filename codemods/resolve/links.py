@@ -16,6 +16,7 @@ from typing import Any, Optional
 from ..facts import Links, Trait
 from ..project.entry_points import objects_named
 from .legacy_symbols import is_of_shim, root_of
+from .module_paths import below
 from .python_nodes import PythonNodes
 from .vocabulary import SCALING, STEP_AND_STATE
 
@@ -268,11 +269,6 @@ def _settled(sources: Mapping[str, Set[str]]) -> frozenset[str]:
 def _is_of_tensorflow(path: str) -> bool:
     """Whether a path leads to TensorFlow, to a Keras, or to the shim."""
     return root_of(path) is not None or is_of_shim(path)
-
-
-def below(module: str, name: str) -> str:
-    """The path of a name in a module, which can be a relative one such as `..`."""
-    return f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
 
 
 def _chain(node: ast.expr) -> tuple[str, list[str]]:

@@ -21,6 +21,7 @@ from .legacy_symbols import (
     namespace_of,
     root_of,
 )
+from .module_paths import below
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, BindingKind, Scope, ScopeBuilder
 from .tree import is_stored, last_name
@@ -192,10 +193,7 @@ class Unclear(NamedTuple):
     @property
     def path(self) -> str:
         """The path of a name that comes through another module."""
-        if self.origin:
-            return self.origin
-        dot = "" if self.through.endswith(".") else "."
-        return f"{self.through}{dot}{self.name}"
+        return self.origin or below(self.through, self.name)
 
 
 _SETTING = ("delattr", "object", "setattr")
@@ -530,8 +528,7 @@ def _origin_of_star(node: cst.CSTNode, scope: Scope) -> str:
     (path,) = paths
     if root_of(path) is not None:
         return ""  # a star import of TensorFlow
-    dot = "" if path.endswith(".") else "."
-    return f"{path}{dot}{code_of(node)}"
+    return below(path, code_of(node))
 
 
 def imports_of(scopes: ScopeBuilder) -> Iterator[Binding]:

@@ -12,6 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 
 import libcst as cst
 
+from .module_paths import below
 from .tree import children, dotted
 
 __all__ = ["Binding", "BindingKind", "Scope", "ScopeBuilder", "ScopeKind"]
@@ -188,8 +189,7 @@ class ScopeBuilder:
             local = name
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                 local = alias.asname.name.value
-            joint = "" if module.endswith(".") else "."
-            self._bind(scope, local, BindingKind.IMPORT, alias, module + joint + name)
+            self._bind(scope, local, BindingKind.IMPORT, alias, below(module, name))
 
     def _assign(self, node: cst.Assign, scope: Scope) -> None:
         for assign_target in node.targets:

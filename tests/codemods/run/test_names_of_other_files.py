@@ -88,6 +88,89 @@ def test_a_flag_elsewhere_that_compares_text_is_noted(command_line, made, is_tex
     assert ("where this is made" in result.messages) is is_text
 
 
+OLD = "import tensorflow as tf\n\nOLD = int(tf.__version__.split('.')[1]) < 4\n"
+BRANCH = """\
+{imports}
+import tensorflow as tf
+
+if {flag}:
+    opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+"""
+PASSED = """\
+import tensorflow as tf
+{imports}
+
+class Trainer:
+    def __init__(self, opt, old):
+        self.opt = opt
+        if old:
+            self.opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+    def plain(self, is_old):
+        if is_old:
+            self.opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(self.opt, 8)
+
+
+{call}
+"""
+FLAGS_ELSEWHERE = {
+    "the package around": ("pkg/__init__.py", "", "from . import OLD", "OLD"),
+    "all of the package around": ("pkg/__init__.py", "", "from .  import *", "OLD"),
+    "the package of another module": ("pkg/__init__.py", "", "import pkg", "pkg.OLD"),
+    "another name in a file": ("flags.py", "import flags as it", "from middle import it", "it.OLD"),
+    "its name in a file": ("flags.py", "import flags", "import middle", "middle.flags.OLD"),
+    "all names in a file": ("flags.py", "from flags import *", "import middle", "middle.OLD"),
+    "a module of all names": ("flags.py", "import flags", "from middle import *", "flags.OLD"),
+    "TensorFlow in a file": ("flags.py", "", "import flags", "flags.tf.__version__ < '2.04'"),
+    "getattr": ("flags.py", "", "import flags", "getattr(flags, 'OLD', True)"),
+    "getattr of a name": ("flags.py", "", "import flags\nname = 'OLD'", "getattr(flags, name)"),
+    "hasattr": ("flags.py", "", "import flags", "hasattr(flags, 'OLD')"),
+    "import_module": (
+        "flags.py", "", "import importlib\nit = importlib.import_module('flags')", "it.OLD"
+    ),
+    "sys.modules": ("flags.py", "", "import sys, flags", "sys.modules['flags'].OLD"),
+}  # fmt: skip
+
+
+@pytest.mark.sampled(3, each="way")
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+@pytest.mark.parametrize("way", FLAGS_ELSEWHERE)
+def test_a_flag_is_followed_in_every_way_to_read_it(command_line, options, way):
+    """Without a finding, nobody sees that nothing scales the loss after the upgrade."""
+    place, middle, imports, flag = FLAGS_ELSEWHERE[way]
+    main = "pkg/main.py" if imports.startswith("from .") else "main.py"
+    files = {
+        place: OLD,
+        "middle.py": f"{middle}\n",
+        main: BRANCH.format(imports=imports, flag=flag),
+    }
+    assert "LS908 manual" in str(migrate(command_line, files, *options).findings)
+    files[place] = OLD.replace("int(tf.__version__.split('.')[1]) < 4", "False")
+    is_made_of_version = "__version__" in flag
+    found = str(migrate(command_line, files, *options).findings)
+    assert ("LS908 manual" in found) is is_made_of_version
+
+
+@pytest.mark.sampled(3, each="call")
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [
+        ("Trainer(opt, flags.OLD)", [9]),
+        ("Trainer(old=flags.OLD, opt=opt)", [9]),
+        ("Trainer(opt, False).plain(flags.OLD)", [13]),
+        ("Trainer(opt, False).plain(is_old=flags.OLD)", [13]),
+        ("if flags.OLD:\n    Trainer(opt, True)", [9, 13]),
+        ("Trainer(*flags.OLD)", []),
+        ("Trainer(flags.OLD, False).plain(False)", []),
+    ],
+)
+def test_a_flag_is_followed_into_a_parameter(command_line, options, call, lines):
+    files = {"flags.py": OLD, "main.py": PASSED.format(imports="import flags\n", call=call)}
+    found = [text for text in migrate(command_line, files, *options).findings if "LS908" in text]
+    assert found == [f"main.py:{line} LS908 manual" for line in lines]
+
+
 STAR = "from compat import *\n\nopt = {}(opt, 'dynamic')\n"
 
 
