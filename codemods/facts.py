@@ -165,6 +165,8 @@ class Links(NamedTuple):
       reads: the names that it reads from each module; `*` stands for names that are not known.
       stars: the modules of which it imports all names.
       renamed: what it imports under other names than its own: the paths of each.
+      given: the names under which it hands on what is made of the version of TensorFlow, as
+        `names_given` has them.
       loads: whether it loads modules or files by names that are computed.
       reads_of_loaded: the names that it may read of these; `*` as above.
       traits: what the file has, if it was not read as a whole.
@@ -176,6 +178,7 @@ class Links(NamedTuple):
     reads: Mapping[str, frozenset[str]] = {}
     stars: frozenset[str] = frozenset()
     renamed: Mapping[str, frozenset[str]] = {}
+    given: frozenset[str] = frozenset()
     loads: bool = False
     reads_of_loaded: frozenset[str] = frozenset()
     traits: frozenset[Trait] = frozenset()

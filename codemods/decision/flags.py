@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Optional
 
 from ..facts import Constant, Made
+from ..resolve.given_names import CALLED, KEY, NAMED
 from .modules import Modules
 
 __all__ = ["FlagSearch"]
@@ -40,6 +41,7 @@ class FlagSearch:
         self._made: dict[_Node, Made] = {}
         self._open: set[_Node] = set()
         self._found: Optional[set[_Node]] = None
+        self._given: Mapping[str, frozenset[str]] = {}
         for file, names in conditions.items():
             for name in names:
                 self._open.update(self._nodes(file, name))
@@ -62,6 +64,14 @@ class FlagSearch:
             for name in made.names:
                 self._open.update(self._nodes(file, name) - self._made.keys())
 
+    def add_given(self, given: Mapping[str, frozenset[str]]) -> None:
+        """Adds the names under which files hand on what is made of the version.
+
+        They count wherever the same name is read: which object has it, nobody knows.
+        """
+        self._found = None
+        self._given = {file: names for file, names in given.items() if names}
+
     def flags(self, file: str) -> dict[str, Optional[tuple[Constant]]]:
         """The names that conditions of a file read and that depend on the version.
 
@@ -75,6 +85,8 @@ class FlagSearch:
             if not nodes.isdisjoint(self._found):
                 values = {self._made[node].value for node in nodes if node in self._made}
                 found[name] = values.pop() if len(values) == 1 else None
+            elif self._is_given(file, name):
+                found[name] = None
         return found
 
     def texts(self, file: str) -> dict[str, str]:
@@ -94,7 +106,25 @@ class FlagSearch:
 
     def _depending(self) -> set[_Node]:
         """The names that are made of the version, directly or through others."""
-        return self._reached_from({node for node, made in self._made.items() if made.depends})
+        return self._reached_from({node for node in self._made if self._depends(*node)})
+
+    def _depends(self, file: str, name: str) -> bool:
+        """Whether a name of a file is made of the version there."""
+        made = self._made[file, name]
+        return made.depends or any(self._is_given(file, part) for part in made.names)
+
+    def _is_given(self, file: str, name: str) -> bool:
+        """Whether a name may have got what another file hands on.
+
+        What a file gives its own parameters is known better.
+        """
+        is_parameter = name[0] in (NAMED, CALLED)
+        key = name if is_parameter or name[0] == KEY else f".{name.rpartition('.')[2]}"
+        return any(
+            key in names
+            for giver, names in self._given.items()
+            if not is_parameter or giver != file
+        )
 
     def _reached_from(self, sources: set[_Node]) -> set[_Node]:
         """The names that are made of some names, which are among them."""

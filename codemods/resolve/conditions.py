@@ -16,7 +16,8 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ..facts import Made
-from .legacy_symbols import is_of_shim, legacy_of, root_of
+from .given_names import CALLED, KEY, NAMED
+from .legacy_symbols import is_of_shim, legacy_of, root_of, shows_version
 from .module_paths import below
 from .qualified_names import STAR, is_path
 from .releases import first_release_again, is_conditional, value_on_newest
@@ -33,10 +34,6 @@ __all__ = [
     "tries_tensorflow",
 ]
 
-_VERSION = re.compile(
-    r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION|__dict__|\w*enabled|executing_eagerly\w*)$|^version$"
-)
-"""What shows the version of TensorFlow, without the path of a module around it."""
 _PRIVATE = re.compile(
     r"(?:keras\.)?(?:python\.keras|src|engine|(?:optimizers\.(?:legacy\.)?)?optimizer_v2)\."
 )
@@ -50,6 +47,7 @@ _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 _READING = ("getattr", "hasattr")
 """Those that read an attribute by its name."""
 _IMPORTING = ("import_module", "__import__")
+_GETTING = ("get", "getenv")
 _CLASS_TESTS = ("isinstance", "issubclass")
 _OWN = ("self", "cls")
 _DISTRIBUTION = re.compile(r"(?:tensorflow|tf[-_]keras)\b(?!/)|keras$")
@@ -57,6 +55,7 @@ _CLASS_NAMES = frozenset(["BaseOptimizer", "OptimizerV1", "OptimizerV2", "_Optim
 """Names of private classes, which Cerebras/modelzoo looks for in the bases of an optimizer."""
 _OTHER = re.compile("register|(?:start|end)swith$|getLogger$")
 """Functions that do not ask for a distribution, though they may be called with its name."""
+_AROUND_TARGETS = (cst.AsName, cst.AssignTarget, cst.Element, cst.List, cst.Tuple)
 _CONSTANTS = (cst.Integer, cst.Name, cst.SimpleString)
 
 
@@ -66,7 +65,7 @@ class Dependence(NamedTuple):
     Attributes:
       is_certain: whether this file makes it of the version.
       names: the names of other files that it is made of; the name of an attribute begins with a
-        dot.
+        dot, and one that other files may give a value as `names_given` has it.
     """
 
     is_certain: bool = False
@@ -125,14 +124,8 @@ def _made_of_imported(program: ResolvedProgram, module: str, name: str) -> Made:
     if module not in scope.bindings:
         above = {below(path, module) for _, path in scope.stars}
     paths = frozenset(below(path, name) for path in above)
-    is_version = any(map(_is_version, paths))
+    is_version = any(map(shows_version, paths))
     return Made(is_version, frozenset(path for path in paths if not _is_known(path)))
-
-
-def _is_version(path: str) -> bool:
-    """Whether a path of TensorFlow shows its version."""
-    root = root_of(path)
-    return root is not None and _VERSION.search(root.rest) is not None
 
 
 def _release_as_text(program: ResolvedProgram, expressions: Iterable[cst.CSTNode]) -> str:
@@ -233,7 +226,9 @@ def _is_neutral(program: ResolvedProgram, operand: cst.CSTNode, is_and: bool) ->
     if not isinstance(operand, cst.BaseExpression) or tests_of_text(program, operand):
         return False
     value = value_on_newest(program, operand, {})
-    return value is not None and bool(value[0]) is is_and
+    if value is None or bool(value[0]) is not is_and:
+        return False
+    return not _direct(program, operand).names  # a subclass elsewhere may have another value
 
 
 _CERTAIN = _Direct(True, frozenset(), frozenset())
@@ -246,13 +241,24 @@ def _direct_of_part(program: ResolvedProgram, node: cst.CSTNode) -> _Direct:
         return _direct_of_call(program, node)
     if isinstance(node, (cst.Name, cst.Attribute)):
         return _direct_of_name(program, node)
+    if isinstance(node, cst.SimpleString) and _is_key(program, node):
+        return _Direct(False, frozenset([f"{KEY}{string_of(node)}"]), frozenset())
     return _NOTHING
+
+
+def _is_key(program: ResolvedProgram, node: cst.SimpleString) -> bool:
+    """Whether a string is a key, as in `flags["old"]` and `os.environ.get("OLD")`."""
+    parent = program.parents.get(node)
+    call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(parent, cst.Index) or (
+        isinstance(call, cst.Call) and last_name(call.func) in _GETTING
+    )
 
 
 def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) -> _Direct:
     """What a name or an attribute leads to: the version, a name of the file, or of another one."""
     paths = program.paths_of(node)
-    if any(map(_is_version, paths)):
+    if any(map(shows_version, paths)):
         return _CERTAIN
     if paths and all(map(_is_known, paths)):
         return _NOTHING  # another part of TensorFlow, such as a module imported as `tf2`, or ours
@@ -324,12 +330,28 @@ def _direct_of_key(program: ResolvedProgram, key: _Key) -> _Direct:
             return direct
         names |= direct.names
         keys |= direct.keys
-    if scope is not None:
-        imports = (
-            binding.path for binding in scope.bindings[name] if binding.kind is BindingKind.IMPORT
-        )
-        names.update(path for path in imports if not _is_known(path))
+    for binding in scope.bindings[name] if scope is not None else ():
+        names.update(_names_elsewhere(program, binding))
     return _Direct(False, frozenset(names), frozenset(keys))
+
+
+def _names_elsewhere(program: ResolvedProgram, binding: Binding) -> Iterator[str]:
+    """The names by which other files may decide about the value of a binding."""
+    if binding.kind is BindingKind.IMPORT and not _is_known(binding.path):
+        yield binding.path
+    if isinstance(binding.node, cst.Param):
+        yield f"{NAMED}{binding.name}"
+        yield f"{CALLED}{_called_with(program, binding.node)}"
+
+
+def _called_with(program: ResolvedProgram, parameter: cst.Param) -> str:
+    """The name of the function, or of the class, that is called with a parameter."""
+    above = itertools.islice(program.ancestors(parameter), 2)
+    functions = [node for node in above if isinstance(node, cst.FunctionDef)]
+    owner = program.values.class_around(functions[0]) if functions else None
+    if owner is not None and functions[0].name.value == "__init__":
+        return owner.name.value
+    return functions[0].name.value if functions else ""
 
 
 def _parts(
@@ -384,9 +406,13 @@ def _conditions_around(
     Only a constant is a flag: `if old: optimizer = wrap(optimizer)` does not make one.
     """
     is_constant = isinstance(value, _CONSTANTS)
+    # What a function returns is decided around it, too.
+    is_left = not isinstance(target, cst.Return)
     for above in program.ancestors(target):
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
-            return
+            if is_left:
+                return
+            is_left = True
         if isinstance(above, cst.Try) and tries_tensorflow(program, above, is_constant):
             yield None
         if isinstance(above, cst.If) and is_constant:
@@ -549,9 +575,13 @@ def _returns(node: cst.If) -> bool:
 
 
 def _assigned(program: ResolvedProgram, target: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The value of an assignment; for `major, minor = ...`, what both are made of."""
+    """The value of an assignment, a loop or a `with`; of `major, minor`, what both are made of."""
     for above in program.ancestors(target):
         if isinstance(above, (cst.Assign, cst.AnnAssign)) and above.value is not None:
             yield above.value
-        if not isinstance(above, (cst.AssignTarget, cst.Tuple, cst.List, cst.Element)):
+        elif isinstance(above, cst.For):
+            yield above.iter
+        elif isinstance(above, cst.WithItem):
+            yield above.item
+        if not isinstance(above, _AROUND_TARGETS):
             return

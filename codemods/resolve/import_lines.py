@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 
 from .links import LOADERS, NAMES_IN_TEXT
 
-__all__ = ["RELATIVE", "ReaderSearch", "importing_lines", "imports_package"]
+__all__ = ["RELATIVE", "ReaderSearch", "importing_lines", "imports_package", "may_give"]
 
 RELATIVE = "."
 """Stands for the import of a package in which a file is, as in `from .. import name`."""
@@ -17,6 +17,7 @@ _IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
 """A line with `import`; without the anchor, other lines would be searched from each byte on."""
 _OPEN = re.compile(rb"\bimport[\s\\]*\((?![^()#\n]*\))")
 """An import with a parenthesis that is not closed in the same line."""
+_VERSION = re.compile(rb"\b(?:__version__|VERSION)\b")
 _RELATIVE = re.compile(rb"\bfrom[\s\\]*\.[.\s\\]*import\b")
 
 
@@ -52,6 +53,11 @@ class ReaderSearch:
     def may_read_in_cells(self, data: bytes) -> bool:
         """Whether a notebook may, whose lines are texts of JSON."""
         return any(word in data for word in self._words) or LOADERS.search(data) is not None
+
+
+def may_give(source: bytes) -> bool:
+    """Whether a source may hand on what is made of the version of TensorFlow."""
+    return b"tensorflow" in source and _VERSION.search(source) is not None
 
 
 def imports_package(source: bytes) -> bool:

@@ -33,6 +33,7 @@ __all__ = [
     "namespace_of",
     "root_of",
     "shown_path",
+    "shows_version",
     "twin_of",
 ]
 
@@ -232,6 +233,10 @@ Keras 3 has another class of the first name, and wraps optimizers in it under th
 second one sets.
 """
 
+_VERSION = re.compile(
+    r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION|__dict__|\w*enabled|executing_eagerly\w*)$|^version$"
+)
+"""What shows the version of TensorFlow, without the path of a module around it."""
 _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 
 
@@ -282,6 +287,12 @@ def root_of(path: str) -> Optional[Root]:
             return Root(name, rest)
         name = "v2" if "2" in (match["a"], match["b"]) else "v1"
         rest = rest[match.end() :]
+
+
+def shows_version(path: str) -> bool:
+    """Whether a path of TensorFlow shows its version."""
+    root = root_of(path)
+    return root is not None and _VERSION.search(root.rest) is not None
 
 
 def is_of_shim(path: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from ..facts import Links, Trait
 from ..project.entry_points import objects_named
+from .given_names import names_given
 from .legacy_symbols import is_of_shim, root_of
 from .module_paths import below
 from .python_nodes import PythonNodes
@@ -78,6 +79,7 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
         reads={module: frozenset(names) for module, names in reader.reads().items()},
         stars=frozenset(reader.stars),
         renamed=reader.renamed(),
+        given=names_given(nodes, reader.bound),
         loads=loads,
         reads_of_loaded=reader.names_of_attributes if loads else frozenset(),
         traits=frozenset(_traits(nodes, reader)),
@@ -93,7 +95,7 @@ class _Reader:
         self.stars: set[str] = set()
         self._nodes = nodes
         self._reads: dict[str, set[str]] = {}
-        self._bound: dict[str, set[str]] = {}
+        self.bound: dict[str, set[str]] = {}
         """The paths that each imported name can mean, in any scope."""
         for statement in nodes.of(ast.Import):
             self._import(statement)
@@ -113,7 +115,7 @@ class _Reader:
             self.imports.add(alias.name)
             first = alias.name.partition(".")[0]
             path = alias.name if alias.asname else first
-            self._bound.setdefault(alias.asname or first, set()).add(path)
+            self.bound.setdefault(alias.asname or first, set()).add(path)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
         module = "." * node.level + (node.module or "")
@@ -125,7 +127,7 @@ class _Reader:
             path = below(module, alias.name)
             self.imports.add(path)
             self._read(module, alias.name)
-            self._bound.setdefault(alias.asname or alias.name, set()).add(path)
+            self.bound.setdefault(alias.asname or alias.name, set()).add(path)
 
     def _import_by_name(self, paths: list[str]) -> None:
         """Adds what `import_module("pkg.amp")` loads, of which any attribute may be read."""
@@ -175,7 +177,7 @@ class _Reader:
         """
         sources = {
             name: set() if all(map(_is_of_tensorflow, paths)) else {_OTHER}
-            for name, paths in self._bound.items()
+            for name, paths in self.bound.items()
         }
         for name, first_names in self._first_names_assigned().items():
             known = first_names - {name, _NONE}
@@ -203,7 +205,7 @@ class _Reader:
         """The paths that names of the file can mean whose last part is another name."""
         paths = {
             name: frozenset(path for path in paths if path.rpartition(".")[2] != name)
-            for name, paths in self._bound.items()
+            for name, paths in self.bound.items()
             if not all(map(_is_of_tensorflow, paths))
         }
         return {name: found for name, found in paths.items() if found}
@@ -215,8 +217,8 @@ class _Reader:
         for attribute in self._chains:
             self._read_chain(attribute)
         for name in self._nodes.of(ast.Name):
-            if name.id in self._bound and id(name) not in inner:
-                for path in self._bound[name.id]:
+            if name.id in self.bound and id(name) not in inner:
+                for path in self.bound[name.id]:
                     self._read(path, _ANY)
         if self.stars:
             names = self._names_of_stars()
@@ -226,7 +228,7 @@ class _Reader:
 
     def _read_chain(self, node: ast.Attribute) -> None:
         root, names = _chain(node)
-        for path in self._bound.get(root, ()):
+        for path in self.bound.get(root, ()):
             module = path
             for name in names:
                 self._read(module, name)
@@ -234,7 +236,7 @@ class _Reader:
 
     def _names_of_stars(self) -> set[str]:
         """The names that the file reads, but does not bind by a statement."""
-        bound = set(self._bound)
+        bound = set(self.bound)
         read: set[str] = set()
         for name in self._nodes.of(ast.Name):
             (read if isinstance(name.ctx, ast.Load) else bound).add(name.id)

@@ -128,6 +128,7 @@ class FileSet:
         exports = ReExports(facts, self._modules)
         flags = self._flags(workers)
         self._read_readers(workers)
+        flags.add_given({file: links.given for file, links in self._links.items()})
         known = Connections(
             programs=[],
             reads=names_read(self._links, self._modules),

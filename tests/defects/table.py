@@ -952,6 +952,8 @@ CODEMODS = r"""
     + if False:
 
     # codemods/run/test_names_of_other_files.py::test_a_name_that_is_read_in_any_way_keeps_it
+    - return f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
+    + return f"{module}.{name}"
     - if LOADERS.search(source) or (self._has_package and imports_package(source)):
     + if LOADERS.search(source):
     - if NAMES_IN_TEXT.search(source) or self._attribute.search(source):
@@ -969,9 +971,33 @@ CODEMODS = r"""
     - if _language(document) not in _PYTHON:
     + if False:
 
+    # codemods/run/test_names_of_other_files.py::test_a_flag_is_found_where_another_file_hands_it_on
+    - yield f"{CALLED}{function.id if isinstance(function, ast.Name) else name}"
+    + yield from ()
+    - given += [_given_to_class(owner, made) for owner in nodes.of(ast.ClassDef)]
+    + pass
+    - return not _direct(program, operand).names  # a subclass elsewhere may have another value
+    + return True
+    - elif self._is_given(file, name):
+    + elif False:
+
+    # codemods/run/test_names_of_other_files.py::test_a_flag_is_found_in_one_file
+    - is_left = not isinstance(target, cst.Return)
+    + is_left = True
+
+    # codemods/run/test_names_of_other_files.py::test_a_flag_is_followed_in_every_way_to_read_it
+    - nodes.add((module, ".".join([first, *attributes])))
+    + pass
+    - paths |= {f"{path}{rest}" for path in _of_stars(program, root)}
+    + pass
+
+    # codemods/run/test_names_of_other_files.py::test_a_flag_is_followed_into_a_parameter
+    - is_bound = is_constructor or (owner is not None and isinstance(read, cst.Attribute))
+    + is_bound = False
+
     # codemods/run/test_names_of_other_files.py::test_a_flag_elsewhere_that_compares_text_is_noted
-    - return self._reached_from({node for node, made in self._made.items() if made.depends})
-    + return {node for node, made in self._made.items() if made.depends}
+    - return self._reached_from({node for node in self._made if self._depends(*node)})
+    + return {node for node in self._made if self._depends(*node)}
 
     # codemods/decision/test_small_runs.py::test_the_file_of_a_module
     - for _ in range(level - 1):

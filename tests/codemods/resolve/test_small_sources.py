@@ -120,7 +120,7 @@ def test_what_a_file_does(source, makes, sets, names):
         # A call can fail for other reasons than a missing part, unless the handler says which.
         (TRIED.format(error="AttributeError"), True, set()),
         (TRIED.format(error="ValueError"), False, set()),
-        ("def f(x):\n    it = x", False, set()),
+        ("def f(x):\n    it = x", False, {"=x", "(f"}),
     ],
 )
 def test_dependence_on_the_version(source, is_certain, names):

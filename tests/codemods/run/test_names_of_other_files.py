@@ -151,6 +151,88 @@ def test_a_flag_is_followed_in_every_way_to_read_it(command_line, options, way):
     assert ("LS908 manual" in found) is is_made_of_version
 
 
+NEW = "int(tf.__version__.split('.')[1]) < 4"
+READ = """\
+import tensorflow as tf
+{imports}
+
+def run(opt, old=None, others=()):
+    if {flag}:
+        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+
+class Trainer:
+    old = None
+
+    def __init__(self, opt, old=None):
+        self.optimizer, self.flag = opt, old
+
+    def run(self):
+        if self.flag or self.old:
+            return tf.keras.mixed_precision.experimental.LossScaleOptimizer(self.optimizer, 8)
+"""
+HANDED_ON = {
+    "a keyword": ("import read\nread.run(opt, old={})", "", "old"),
+    "an argument": ("from read import run\nrun(opt, {})", "", "old"),
+    "a keyword of a constructor": ("from read import Trainer\nTrainer(opt, old={})", "", "False"),
+    "an argument of a constructor": ("from read import Trainer\nTrainer(opt, {})", "", "False"),
+    "a subclass": ("from read import Trainer\nclass T(Trainer):\n    old = {}", "", "False"),
+    "a module": ("import config\nconfig.old = {}", "import config", "config.old"),
+    "an object": ("import config\nconfig.c.old = {}", "from config import c", "c.old"),
+    "setattr": ("import config\nsetattr(config, 'old', {})", "import config", "config.old"),
+    "a key": ("import config\nconfig.c['old'] = {}", "from config import c", "c['old']"),
+    "a dictionary": ("import read\nread.run({{'old': {}}})", "", "opt.get('old')"),
+    "a variable before": ("import config\nx = {}\nconfig.old = x", "import config", "config.old"),
+    "a function before": (
+        "import config\ndef f():\n    return {}\nconfig.old = f()", "import config", "config.old"
+    ),
+    "the environment": (
+        "import os, read\nos.environ['OLD'] = str({})", "import os", "os.environ.get('OLD')"
+    ),
+    "an option": (
+        "import argparse, read\nargparse.ArgumentParser().add_argument('--my-old', default={})",
+        "from main import args", "args.my_old",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.sampled(3, each="way")
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+@pytest.mark.parametrize("way", HANDED_ON)
+def test_a_flag_is_found_where_another_file_hands_it_on(command_line, options, way):
+    """Only its name tells where it is read."""
+    giver, imports, flag = HANDED_ON[way]
+    files = {"config.py": "old = c = None\n", "read.py": READ.format(imports=imports, flag=flag)}
+    for value in ("False", NEW):
+        files["main.py"] = f"import tensorflow as tf\n{giver.format(value)}\n"
+        found = str(migrate(command_line, files, *options).findings)
+        assert ("LS908 manual" in found) is (value == NEW)
+
+
+IN_ONE_FILE = {
+    "an option": "import argparse\np = argparse.ArgumentParser()\n"
+    "p.add_argument('--old', default={})\nold = p.parse_args().old",
+    "setattr": "class C:\n    pass\nsetattr(C, 'old', {})\nold = C.old",
+    "a key": "c = {{}}\nc.update(old={})\nold = c['old']",
+    "a loop": "for old in [{}]:\n    pass",
+    "a with": "with contextlib.nullcontext({}) as old:\n    pass",
+    "a function in a branch": "if {}:\n    def f():\n        return True\nelse:\n"
+    "    def f():\n        return False\nold = f()",
+}
+
+
+@pytest.mark.sampled(3, each="way")
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+@pytest.mark.parametrize("way", IN_ONE_FILE)
+def test_a_flag_is_found_in_one_file(command_line, options, way):
+    for value in ("False", NEW):
+        main = BRANCH.format(imports="import tensorflow as tf", flag="old").replace(
+            "\n\nif", f"\n{IN_ONE_FILE[way].format(value)}\nif"
+        )
+        found = str(migrate(command_line, {"main.py": main}, *options).findings)
+        assert ("LS908 manual" in found) is (value == NEW)
+
+
 @pytest.mark.sampled(3, each="call")
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 @pytest.mark.parametrize(

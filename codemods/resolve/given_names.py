@@ -1,0 +1,164 @@
+"""Finds the names under which a file hands on what is made of the version of TensorFlow.
+
+Such as `old` in `Config(old=tf.__version__ < "2")`, in `setattr(config, "old", ...)`, and in
+`parser.add_argument("--old", default=...)`. Where another file reads `config.old`, nothing else
+leads to the version: what an object has is not known there.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Optional
+
+from .legacy_symbols import root_of, shows_version
+from .python_nodes import PythonNodes
+
+__all__ = ["CALLED", "KEY", "NAMED", "names_given"]
+
+KEY = "["
+"""Begins the name of a key, or a name in a text."""
+NAMED = "="
+"""Begins the name of an argument, or of a parameter."""
+CALLED = "("
+"""Begins the name of a function of which an argument without a name is given, or any parameter."""
+
+_SHOWING = ("dir", "getattr", "hasattr", "vars")
+"""The functions that show what a version of TensorFlow has."""
+
+
+def names_given(nodes: PythonNodes, bound: Mapping[str, Set[str]]) -> frozenset[str]:
+    """The names that a file gives what is made of the version.
+
+    They are attributes, as `.old`; keys and texts, as `[old`; arguments, as `=old`; and functions
+    with an argument without a name, as `(run`.
+
+    Args:
+      nodes: the nodes of the file.
+      bound: the paths that each name can mean that the file imports.
+    """
+    made = _Made(nodes, bound)
+    if not made.is_any:
+        return frozenset()
+    given = [_given_to_call(call, made) for call in nodes.of(ast.Call)]
+    given += [_given_to_targets(assign, made) for assign in nodes.of(ast.Assign)]
+    given += [_given_to_keys(mapping, made) for mapping in nodes.of(ast.Dict)]
+    given += [_given_to_class(owner, made) for owner in nodes.of(ast.ClassDef)]
+    return frozenset(itertools.chain.from_iterable(given))
+
+
+class _Made:
+    """What a file makes of the version.
+
+    Attributes:
+      is_any: whether there is something.
+    """
+
+    def __init__(self, nodes: PythonNodes, bound: Mapping[str, Set[str]]) -> None:
+        self._bound = bound
+        self._nodes = {id(node) for node in nodes.of(ast.Attribute) if self._is_version(node)}
+        self._nodes |= {id(call) for call in nodes.of(ast.Call) if self._shows(call)}
+        self._names = {name for name, paths in bound.items() if any(map(shows_version, paths))}
+        self.is_any = bool(self._nodes or self._names)
+        if self.is_any:
+            self._follow(nodes)
+
+    def includes(self, node: Optional[ast.AST]) -> bool:
+        """Whether an expression has a part that is made of the version."""
+        return node is not None and any(
+            id(part) in self._nodes or (isinstance(part, ast.Name) and part.id in self._names)
+            for part in ast.walk(node)
+        )
+
+    def names_assigned(self, statement: ast.AST) -> Iterator[str]:
+        """The plain names that a statement binds to what is made of the version."""
+        if isinstance(statement, ast.FunctionDef):
+            returned = (part for part in ast.walk(statement) if isinstance(part, ast.Return))
+            if any(self.includes(part.value) for part in returned):
+                yield statement.name
+        elif isinstance(statement, ast.AnnAssign) and self.includes(statement.value):
+            yield from _plain_names([statement.target])
+        elif isinstance(statement, ast.Assign) and self.includes(statement.value):
+            yield from _plain_names(statement.targets)
+
+    def _follow(self, nodes: PythonNodes) -> None:
+        """Adds the names that are made of others, in whatever order they are bound."""
+        statements: list[ast.AST] = [*nodes.of(ast.Assign), *nodes.of(ast.AnnAssign)]
+        statements += nodes.of(ast.FunctionDef)
+        size = -1
+        while size < len(self._names):
+            size = len(self._names)
+            self._names.update(name for part in statements for name in self.names_assigned(part))
+
+    def _is_version(self, node: ast.Attribute) -> bool:
+        names = [node.attr]
+        value = node.value
+        while isinstance(value, ast.Attribute):
+            names.append(value.attr)
+            value = value.value
+        rest = ".".join(reversed(names))
+        paths = self._bound.get(value.id, ()) if isinstance(value, ast.Name) else ()
+        return any(shows_version(f"{path}.{rest}") for path in paths)
+
+    def _shows(self, call: ast.Call) -> bool:
+        """Whether a call such as `hasattr(tf, "contrib")` shows what a version has."""
+        is_showing = isinstance(call.func, ast.Name) and call.func.id in _SHOWING
+        first = call.args[0] if is_showing and call.args else None
+        while isinstance(first, ast.Attribute):
+            first = first.value
+        paths = self._bound.get(first.id, set()) if isinstance(first, ast.Name) else set()
+        return bool(paths) and all(root_of(path) is not None for path in paths)
+
+
+def _plain_names(targets: Iterable[ast.expr]) -> Iterator[str]:
+    """The names in the targets of an assignment, also in a tuple; no attributes or keys."""
+    for target in targets:
+        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        yield from (part.id for part in parts if isinstance(part, ast.Name))
+
+
+def _given_to_call(call: ast.Call, made: _Made) -> Iterator[str]:
+    """The names that get what is made of the version in a call."""
+    for keyword in call.keywords:
+        if keyword.arg is not None and made.includes(keyword.value):
+            # As in `run(old=...)`, `Config(old=...)` and `dict(old=...)`.
+            yield from (f"{NAMED}{keyword.arg}", f".{keyword.arg}", f"{KEY}{keyword.arg}")
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(map(made.includes, values)):
+        yield from (name for value in call.args for name in _texts(value))
+    if any(map(made.includes, call.args)):
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else None
+        yield f"{CALLED}{function.id if isinstance(function, ast.Name) else name}"
+
+
+def _given_to_targets(assign: ast.Assign, made: _Made) -> Iterator[str]:
+    """The attributes and keys that are assigned what is made of the version."""
+    for target in assign.targets if made.includes(assign.value) else ():
+        if isinstance(target, ast.Attribute):
+            yield f".{target.attr}"
+        elif isinstance(target, ast.Subscript):
+            yield from _texts(target.slice)
+
+
+def _given_to_keys(mapping: ast.Dict, made: _Made) -> Iterator[str]:
+    """The keys of such values in a dictionary."""
+    for key, value in zip(mapping.keys, mapping.values):
+        if made.includes(value):
+            yield from _texts(key)
+
+
+def _given_to_class(owner: ast.ClassDef, made: _Made) -> Iterator[str]:
+    """The attributes of a class, and what its methods return."""
+    for statement in owner.body:
+        yield from (f".{name}" for name in made.names_assigned(statement))
+
+
+def _texts(node: Optional[ast.expr]) -> Iterator[str]:
+    """The names in a literal: of a key, of an attribute, and of an option such as `--old`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        name = node.value.lstrip("-").replace("-", "_")
+        if name.isidentifier():
+            yield f"{KEY}{name}"
+            yield f".{name}"
