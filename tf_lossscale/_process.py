@@ -15,11 +15,15 @@ import sys
 import threading
 import traceback
 from types import FrameType
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from tf_lossscale._about import HOME
 
 _PR_SET_PDEATHSIG = 1  # in <linux/prctl.h>
+
+_RAISING = ("strict", "surrogateescape")
+"""How Python's own streams treat a character that they cannot encode: the second is that of the C
+locale, which escapes bytes of file names only."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -309,17 +313,17 @@ def _streams() -> Iterator[None]:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_waiting, before)
-    changed: List[io.TextIOWrapper] = []
+    changed: List[Tuple[io.TextIOWrapper, str]] = []
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in _RAISING:
+            changed.append((stream, stream.errors))
             stream.reconfigure(errors="backslashreplace")
-            changed.append(stream)
     try:
         yield
     finally:
-        for stream in changed:
+        for stream, errors in changed:
             with contextlib.suppress(OSError, ValueError):
-                stream.reconfigure(errors="strict")
+                stream.reconfigure(errors=errors)
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
         sys.stdout, sys.stderr = before
