@@ -15,7 +15,15 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["LateError", "Limits", "Watch", "bound_memory", "memory_bound"]
+__all__ = [
+    "LateError",
+    "Limits",
+    "Watch",
+    "bound_memory",
+    "memory_bound",
+    "memory_left",
+    "memory_limit",
+]
 
 _MB = 1024 * 1024
 _GB = 1024 * _MB
@@ -71,14 +79,41 @@ def bound_memory(more: int) -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        with open("/proc/self/statm", "rb") as file:
-            pages = int(file.read().split()[0])
-        limit = pages * os.sysconf("SC_PAGE_SIZE") + more
+        limit = _mapped() + more
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         if hard != resource.RLIM_INFINITY:
             limit = min(limit, hard)
         if soft == resource.RLIM_INFINITY or limit < soft:
             resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def memory_left() -> float:
+    """The bytes that this process may still map, such as below `ulimit -v`; infinity if any."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            return soft - _mapped()
+    return math.inf
+
+
+def memory_limit() -> str:
+    """The memory limit of a worker, for a message: `ulimit -v` if it is lower."""
+    limit = memory_bound()
+    with contextlib.suppress(ImportError, OSError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            limit = min(limit, soft)
+    return f"{limit / _GB:.0f} GB" if limit >= _GB else f"{limit / _MB:.0f} MB"
+
+
+def _mapped() -> int:
+    """The bytes of address space that this process uses, which is what the limit counts."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
 _TICK = 0.25

@@ -21,7 +21,7 @@ from typing import Callable, Optional
 
 from tf_lossscale._process import signals_delayed
 
-from .limits import LateError, Limits, Watch, bound_memory, memory_bound
+from .limits import LateError, Limits, Watch, bound_memory, memory_bound, memory_limit
 from .outcomes import failed
 from .process_file import Desk
 from .results import Job, Plan
@@ -302,9 +302,10 @@ def _how_it_ended(exit_code: Optional[int]) -> str:
         how = f"with status {exit_code}"
     elif -exit_code == signal.SIGSEGV:
         how = "by a stack overflow in the parser: an expression is nested too deeply"
-    elif -exit_code in (signal.SIGABRT, getattr(signal, "SIGKILL", 9)):
-        how = f"by signal {-exit_code}: perhaps out of memory (the limit is "
-        how += f"{memory_bound() / 2**30:.0f} GB)"
+    elif -exit_code == signal.SIGABRT:
+        how = f"by signal 6: perhaps out of memory (the limit is {memory_limit()})"
+    elif -exit_code == getattr(signal, "SIGKILL", 9):  # by the system, whose limit is not known
+        how = "by signal 9: perhaps the machine or the container is out of memory"
     else:
         how = f"by signal {-exit_code}"
     return f"could not be processed: its worker ended {how}; --exclude it"

@@ -27,7 +27,7 @@ from ..files import atomic_write
 from ..files.discover import words
 from ..files.excludes import NOTEBOOK, is_data
 from ..model import FileError, FileResult
-from .limits import LateError, Limits, memory_bound
+from .limits import LateError, Limits, memory_limit
 from .results import Job, JobKind, Plan, Read
 
 if TYPE_CHECKING:
@@ -273,8 +273,7 @@ class Desk:
             return FileError(path, 0, str(error))
         if isinstance(error, MemoryError):
             self._drop(0)
-            limit = f"{memory_bound() / 2**30:.0f} GB"
-            return FileError(path, 0, f"needs more than {limit} of memory; --exclude it")
+            return FileError(path, 0, f"needs more than {memory_limit()} of memory; --exclude it")
         if self._plan.tracebacks:
             traceback.print_exception(type(error), error, error.__traceback__)
         what = f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, TypeVar
 
-from .limits import Limits, bound_memory, memory_bound
+from .limits import Limits, bound_memory, memory_bound, memory_left
 from .process_file import Desk
 from .results import Plan
 
@@ -35,6 +35,9 @@ ENDING_SIGNALS = {
 """The signals that end a run. A terminal sends them to all its processes."""
 
 _STACK = 256 * 1024 * 1024
+_ROOM = 240 * 1024 * 1024
+"""What must be left beside that stack for the largest file, and for the heap that the C library
+reserves for a thread. Without that heap, each allocation of the thread takes a page of its own."""
 _STACK_OF_MAIN_THREAD = 120 * 1024 * 1024
 """Less than what Linux keeps free below the stack of the main thread."""
 _RECURSION_LIMIT = 20_000
@@ -80,6 +83,9 @@ def with_large_stack(function: Callable[[], _T]) -> _T:
     thread's stack of 8 MB and kill the process. So it runs on a thread of its own, whose larger
     stack costs memory only where it is used.
     """
+    if memory_left() < _STACK + _ROOM:
+        with_larger_stack_here()
+        return function()
     results: list[_T] = []
     errors: list[BaseException] = []
 

@@ -164,6 +164,22 @@ class TestLimits:
         assert line.startswith("bad.py: error: needs more than ")
         assert command_line.bytes_on_disk()["c.py"] == FINAL
 
+    @LINUX
+    @pytest.mark.parametrize("megabytes", [160, 360, 400, 440])
+    def test_little_memory(self, command_line, megabytes):
+        """A thread with a large stack would leave too little for its work."""
+        for number in range(4):
+            command_line.write(**{f"a{number}": LEGACY})
+        ran = run("migrate", "--write", "--jobs", "2", before=f"ulimit -v {megabytes << 10};")
+        assert (ran.returncode, lines(ran)) == (0, [])
+
+    @LINUX
+    def test_the_message_has_the_limit_that_holds(self, command_line):
+        command_line.write(bad=LEGACY + b"# bad\n")
+        code = program("[bytes(1 << 20) for _ in range(600)]")
+        ran = run("migrate", "--jobs", "1", code=code, before="ulimit -v 400000;")
+        assert lines(ran) == ["bad.py: error: needs more than 391 MB of memory; --exclude it"]
+
     @pytest.mark.parametrize("option", ["--time-limit", "--size-limit"])
     @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "much"])
     def test_values_that_are_none(self, command_line, option, value):
@@ -218,11 +234,13 @@ class TestSurroundings:
     @pytest.mark.parametrize(
         "options", [["-v", "--write"], ["--report", "json"], ["--report", "html"]], ids=" ".join
     )
-    def test_names_that_no_stream_can_show(self, command_line, options):
+    @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+    def test_names_that_no_stream_can_show(self, command_line, options, errors):
+        """The second is how Python writes to stdout in the C locale, without its UTF-8 mode."""
         for name in (b"\xff.py", "ü漢.py".encode(), b"b\xfe\xff.py"):
             with open(name, "wb") as file:
                 file.write(LEGACY if name != b"b\xfe\xff.py" else b"tf.keras.mixed_precision (")
-        ran = run("migrate", *options, PYTHONIOENCODING="ascii:strict")
+        ran = run("migrate", *options, PYTHONIOENCODING=f"ascii:{errors}")
         assert ran.returncode == 2
         assert any("cannot be parsed" in line for line in lines(ran))
         written = FINAL if "--write" in options else LEGACY
