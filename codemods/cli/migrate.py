@@ -86,8 +86,10 @@ def _write_baseline(request: Request, accepted: Optional[Baseline], summary: Sum
     if path is None or accepted is None:
         return 0
     if summary.failed:
-        files = "1 file" if summary.failed == 1 else f"{summary.failed:,} files"
-        return _refuse(f"--write-baseline {path}: not written, as {files} failed")
+        one = summary.failed == 1
+        files, them = ("1 file", "it") if one else (f"{summary.failed:,} files", "them")
+        what = f"fix or --exclude {them}"
+        return _refuse(f"--write-baseline {path}: not written, as {files} failed; {what}")
     try:
         with reports.replacing(path) as file:
             file.write(accepted.text())
@@ -154,8 +156,7 @@ def _refuse_dirty(files: Iterable[str]) -> None:
     """Raises an error if git could not restore one of the files."""
     why = work_trees.why_not_restorable(files)
     if why is not None:
-        what = "commit or stash the changes, or pass --allow-dirty"
-        raise _RefusedError(f"nothing written: {why}; {what}")
+        raise _RefusedError(f"nothing written: {why}, or pass --allow-dirty")
 
 
 def _process_stdin(request: Request, summary: Summary, messages: Messages) -> Iterable[FileOutcome]:
@@ -209,7 +210,8 @@ def _report(request: Request, spool: Spool[FileOutcome], summary: Summary) -> in
             with reports.replacing(report.file) as file:
                 reports.write(report.format, spool, summary, file, statistics=request.statistics)
         except OSError as error:
-            status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
+            reason = (error.strerror or str(error)).lower()
+            status = _refuse(f"--report {report.format}:{report.file}: {reason}")
     return status
 
 

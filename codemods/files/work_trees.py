@@ -97,7 +97,7 @@ def enclosing(path: str) -> Iterator[str]:
 
 
 def why_not_restorable(files: Iterable[str]) -> Optional[str]:
-    """The reason why one of the files must not be overwritten; None if all may be.
+    """Why one of the files must not be overwritten, and what to do; None if all may be.
 
     A file outside any work tree may be overwritten. In a work tree, the file must be tracked, git
     must have its content, and the work tree must be clean: no tracked file has uncommitted changes,
@@ -119,8 +119,9 @@ def why_not_restorable(files: Iterable[str]) -> Optional[str]:
             why = _why_dirty(top, index) or next(_differing(top, index, paths), ("", ""))[1]
         except git.GitError as error:
             why = f"cannot check the git work tree {quoted(top)}: git {visible(str(error))}"
+            return f"{why}; make `git status` work there"
         if why:
-            return why
+            return f"{why}; commit or stash the changes"
     return None
 
 

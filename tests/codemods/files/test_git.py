@@ -280,3 +280,5 @@ def test_write_is_refused_if_git_cannot_be_run(committed, monkeypatch):
 def test_a_broken_repository_is_a_refusal(committed):
     committed.path(".git/HEAD").write_text("nonsense")
     committed.fails("--write", says="git failed")
+    # Nothing that could be committed is in the way.
+    committed.fails("--write", says="; make `git status` work there, or pass --allow-dirty\n")
