@@ -106,7 +106,7 @@ assert float(scale()) == 2.0**14
 (message,) = [text for text in caught if "in a row were skipped, so the next" in text]
 start = "3 steps in a row were skipped, so the next one was looked at. The output of layer log "
 assert message.startswith(start + "(Activation) is the first that is not finite: 4 infinite of 4")
-assert monitor.advice.startswith("no gradient was finite, so look at the forward pass: ")
+assert monitor.advice.startswith("no gradient was finite in a skipped step, so look at the ")
 assert history.history["skipped_steps"] == [8] and history.history["loss_scale"] == [2.0**15 / 2**8]
 """,
     ("docs/monitoring.md", 1): "assert (*monitor.counts(), monitor.first_bad, monitor.loss_scale)"

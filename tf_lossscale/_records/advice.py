@@ -38,7 +38,7 @@ def of_gradients(
     `count` is how many of them there were; None if that is unknown.
     """
     if count is not None and count == variables > 1:
-        return f"no gradient was finite, so {FORWARD_PASS}"
+        return f"no gradient was finite in a skipped step, so {FORWARD_PASS}"
     if count == 1 and variables > 1:
         return (
             f"only the gradient of {first} was not finite, so look at its backward pass: at "

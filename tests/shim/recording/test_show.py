@@ -148,7 +148,7 @@ ADVICE = [
         [FINE, *[TWO_BAD] * 3],
         "2 of 3 gradients were not finite, so look at the backward",
     ),
-    ([FINE, *[ALL_BAD] * 3], "no gradient was finite, so look at the forward pass"),
+    ([FINE, *[ALL_BAD] * 3], "no gradient was finite in a skipped step, so look at the forward"),
     # The first scale was too large, and the others are applied.
     ([*[ALL_BAD] * 3, FINE], ""),
     # Nobody has looked at the gradients, or those of this worker were finite.
