@@ -120,6 +120,24 @@ def test_c2_rows_that_occur_twice():
     assert found.get("original") not in (found["ours"], pytest.approx(0.9))
 
 
+@pytest.mark.parametrize("densify", [lambda gradient: gradient, tf.convert_to_tensor])
+def test_c2_norms_of_rows_that_occur_twice(contrib, densify):
+    """The original's norm is the dense gradient's; and so is ours if gradients are made dense."""
+    with support.graph() as session:
+        table = tf1.get_variable("table", initializer=[1.0, 2.0], use_resource=True)
+        opt, _ = contrib_pair(contrib)
+        pairs = opt.compute_gradients(tf.reduce_sum(tf.gather(table, [0, 0])), [table])
+        gradients = [densify(gradient) for gradient, _ in pairs]
+        clipped, norm = tf.clip_by_global_norm(gradients, 1.0)
+        once = tf.clip_by_norm(gradients[0], 1.0)
+        session.run(tf1.global_variables_initializer())
+        found = session.run([norm, tf.convert_to_tensor(clipped[0]), tf.convert_to_tensor(once)])
+    is_dense = densify is tf.convert_to_tensor or contrib is CONTRIB.get("original")
+    norm = 2.0 if is_dense else 2.0**0.5
+    np.testing.assert_allclose(found[0], norm)
+    np.testing.assert_allclose(found[1:], [[2.0 / norm, 0.0]] * 2, rtol=1e-6)
+
+
 @defect(CONTRIB, AttributeError)
 def test_c3_it_is_an_optimizer(mp):
     with support.graph():
