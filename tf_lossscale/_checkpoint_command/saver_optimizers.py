@@ -15,6 +15,8 @@ _V1_SLOT = re.compile(r"(?P<variable>.+)/(?P<optimizer>[A-Z]\w*?)(?:_\d+)?$")
 _POWERS = ("beta1_power", "beta2_power")
 _COUNTERS = ("global_step", "iter", "iteration")
 _MOMENTUM = "Momentum"
+_AVERAGES = "ExponentialMovingAverage"
+"""The name of averages of weights, which no optimizer makes."""
 
 
 def described(checkpoint: Checkpoint) -> Iterator[StoredOptimizer]:
@@ -33,7 +35,9 @@ def _slots_of_v1(checkpoint: Checkpoint) -> Dict[str, Dict[str, int]]:
     found: Dict[str, Dict[str, int]] = collections.defaultdict(collections.Counter)
     for key in checkpoint.tensors:
         match = _V1_SLOT.match(key)
-        if match is not None and match["variable"] in checkpoint.tensors:
+        if match is None or match["optimizer"] == _AVERAGES:
+            continue
+        if match["variable"] in checkpoint.tensors:
             found[match["optimizer"]][key[len(match["variable"]) + 1 :]] += 1
     return found
 
@@ -53,13 +57,14 @@ def _is_of_keras(checkpoint: Checkpoint) -> bool:
 
 def _of_v1(checkpoint: Checkpoint, optimizer: str, slots: Dict[str, int]) -> StoredOptimizer:
     is_known = optimizer in SLOTS_OF_V1 or optimizer == _MOMENTUM
+    may_have_powers = optimizer == "Adam" or not is_known
     return StoredOptimizer(
         path="",
         written_by=f"an optimizer of tf.train with the name {optimizer}",
         classes=(f"{optimizer}Optimizer",) if is_known else (),
         iterations=_iterations(checkpoint),
         slots=dict(sorted(slots.items())),
-        hyperparameters=_powers(checkpoint),
+        hyperparameters=_powers(checkpoint) if may_have_powers else {},
         keras3=_for_keras_3(checkpoint, optimizer),
     )
 

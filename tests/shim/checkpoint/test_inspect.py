@@ -195,6 +195,23 @@ def test_optimizers_of_other_files(pattern, written_by, classes, iterations, way
     assert f"on Keras 3: {optimizer['keras3']}" in out
 
 
+def test_two_optimizers_and_averages_of_weights_in_a_graph(tmp_path, checkpoint):
+    """Only Adam has powers of beta, and `ExponentialMovingAverage` is no optimizer."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        variables = [tf1.get_variable(name, [2], use_resource=True) for name in "vw"]
+        inners = [tf1.train.AdamOptimizer(0.5), tf1.train.RMSPropOptimizer(0.5)]
+        for variable, inner in zip(variables, inners):
+            inner.apply_gradients([(tf.ones([2]), variable)])
+        tf.train.ExponentialMovingAverage(0.5).apply(variables)
+        session.run(tf1.global_variables_initializer())
+        path = tf1.train.Saver().save(session, str(tmp_path / "model"))
+    _, out, _ = checkpoint("inspect", path, "--json")
+    adam, rmsprop = json.loads(out)["optimizers"]
+    assert (adam["classes"], rmsprop["classes"]) == (["AdamOptimizer"], ["RMSPropOptimizer"])
+    assert set(adam["hyperparameters"]) == {"beta1_power", "beta2_power"}
+    assert rmsprop["hyperparameters"] == {}
+
+
 @pytest.mark.parametrize("folder", SAVED_MODELS, ids=recorded_files.label)
 def test_saved_models(folder, tmp_path, checkpoint):
     dynamic = "model_dyn" in folder
