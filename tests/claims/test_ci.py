@@ -78,6 +78,18 @@ def test_reports_for_reviews(repository):
     assert github[1].startswith("::notice file=train.py,line=3,")
 
 
+def test_paths_in_reports_are_relative_to_the_working_directory(repository, monkeypatch):
+    (repository / "src").mkdir()
+    (repository / "train.py").rename(repository / "src" / "train.py")
+    for directory, path in ((".", "src/train.py"), ("src", "train.py")):
+        monkeypatch.chdir(repository / directory)
+        (github, _) = (type_(f"{CHECK.strip()} {option}")[0] for option in REVIEWS)
+        assert github[1].startswith(f"::notice file={path},line=3,")
+        with open("lossscale.sarif", encoding="utf-8") as file:
+            (result, *_) = json.load(file)["runs"][0]["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": path}
+
+
 def test_the_hook(repository):
     (entry,) = re.findall(r"entry: (.*)", HOOK)
     (arguments,) = re.findall(r"args: \[(.*)\]", HOOK)
