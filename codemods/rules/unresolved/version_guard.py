@@ -2,7 +2,8 @@
 
 What decides about a branch is followed by the flow of data: a version comparison, `hasattr` on a
 module of TensorFlow, a `try` around an import, a flag or function made of these, in this file or a
-different file of the run. A branch that the newest TensorFlow takes is none of these.
+different file of the run. What one file gives to another as an argument, an attribute, a key or an
+option is found by its name alone. A branch that the newest TensorFlow takes is none of these.
 
 The names in the branch are renamed like all others, to the shim, so that on each version the branch
 does what it did. If another branch scales the loss, too, that is a note, and nothing is left to do.
