@@ -20,6 +20,7 @@ from ..facts import NO_FACTS, Decision, FileFacts, Links, Made
 from ..files.excludes import NOTEBOOK
 from ..model import FileResult, Finding, Options, Safety
 from ..resolve.conditions import made_of
+from ..resolve.import_lines import may_give
 from ..resolve.links import UNKNOWN, links_of
 from ..resolve.program import Program
 from ..resolve.tree import rebuilt
@@ -79,8 +80,12 @@ def sources_in(data: bytes, path: str) -> list[bytes]:
 
 def links_of_sources(sources: Iterable[bytes]) -> Links:
     """What connects a file with others; of one that cannot be parsed, nothing is known."""
-    trees = map(python_tree, sources)
-    return links_of(tree if isinstance(tree, ast.Module) else None for tree in trees)
+    known = list(sources)
+    trees = map(python_tree, known)
+    return links_of(
+        (tree if isinstance(tree, ast.Module) else None for tree in trees),
+        may_give=any(map(may_give, known)),
+    )
 
 
 class _PythonFile:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Optional
 
-from .legacy_symbols import root_of, shows_version
+from .legacy_symbols import may_show_version, root_of, shows_version
 from .python_nodes import PythonNodes
 
 __all__ = ["CALLED", "KEY", "NAMED", "names_given"]
@@ -24,8 +24,9 @@ NAMED = "="
 CALLED = "("
 """Begins the name of a function of which an argument without a name is given, or any parameter."""
 
-_SHOWING = ("dir", "getattr", "hasattr", "vars")
+_SHOWING = ("dir", "hasattr")
 """The functions that show what a version of TensorFlow has."""
+_IN_EXPRESSIONS = (ast.expr, ast.keyword, ast.comprehension, ast.slice)
 
 
 def names_given(nodes: PythonNodes, bound: Mapping[str, Set[str]]) -> frozenset[str]:
@@ -56,20 +57,32 @@ class _Made:
     """
 
     def __init__(self, nodes: PythonNodes, bound: Mapping[str, Set[str]]) -> None:
-        self._bound = bound
-        self._nodes = {id(node) for node in nodes.of(ast.Attribute) if self._is_version(node)}
-        self._nodes |= {id(call) for call in nodes.of(ast.Call) if self._shows(call)}
-        self._names = {name for name, paths in bound.items() if any(map(shows_version, paths))}
-        self.is_any = bool(self._nodes or self._names)
+        self._bound = {name: paths for name, paths in bound.items() if any(map(root_of, paths))}
+        """Those of TensorFlow: most files have none, and nothing else is looked at."""
+        named = self._bound.items()
+        self._names = {name for name, paths in named if any(map(shows_version, paths))}
+        made = list(self._shown(nodes)) if self._bound else []
+        self.is_any = bool(made or self._names)
+        self._parents: dict[int, ast.AST] = {}
+        self._including: set[int] = set()
+        """The `id`s of the expressions that have a part that is made of the version."""
         if self.is_any:
+            for node in nodes.all():
+                self._parents.update((id(part), node) for part in ast.iter_child_nodes(node))
+            self._add(made)
             self._follow(nodes)
 
     def includes(self, node: Optional[ast.AST]) -> bool:
         """Whether an expression has a part that is made of the version."""
-        return node is not None and any(
-            id(part) in self._nodes or (isinstance(part, ast.Name) and part.id in self._names)
-            for part in ast.walk(node)
-        )
+        return id(node) in self._including
+
+    def _add(self, parts: Iterable[ast.AST]) -> None:
+        """Adds expressions that are made of the version, and those around them."""
+        for part in parts:
+            around: Optional[ast.AST] = part
+            while isinstance(around, _IN_EXPRESSIONS) and id(around) not in self._including:
+                self._including.add(id(around))
+                around = self._parents.get(id(around))
 
     def names_assigned(self, statement: ast.AST) -> Iterator[str]:
         """The plain names that a statement binds to what is made of the version."""
@@ -86,10 +99,19 @@ class _Made:
         """Adds the names that are made of others, in whatever order they are bound."""
         statements: list[ast.AST] = [*nodes.of(ast.Assign), *nodes.of(ast.AnnAssign)]
         statements += nodes.of(ast.FunctionDef)
+        names = nodes.of(ast.Name)
         size = -1
         while size < len(self._names):
             size = len(self._names)
+            self._add(name for name in names if name.id in self._names)
             self._names.update(name for part in statements for name in self.names_assigned(part))
+
+    def _shown(self, nodes: PythonNodes) -> Iterator[ast.AST]:
+        """The expressions that show the version, or what it has."""
+        for attribute in nodes.of(ast.Attribute):
+            if may_show_version(attribute.attr) and self._is_version(attribute):
+                yield attribute
+        yield from filter(self._shows, nodes.of(ast.Call))
 
     def _is_version(self, node: ast.Attribute) -> bool:
         names = [node.attr]

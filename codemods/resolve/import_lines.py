@@ -8,7 +8,14 @@ from collections.abc import Collection, Iterator
 
 from .links import LOADERS, NAMES_IN_TEXT
 
-__all__ = ["RELATIVE", "ReaderSearch", "importing_lines", "imports_package", "may_give"]
+__all__ = [
+    "RELATIVE",
+    "ReaderSearch",
+    "compares_version",
+    "importing_lines",
+    "imports_package",
+    "may_give",
+]
 
 RELATIVE = "."
 """Stands for the import of a package in which a file is, as in `from .. import name`."""
@@ -17,7 +24,9 @@ _IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
 """A line with `import`; without the anchor, other lines would be searched from each byte on."""
 _OPEN = re.compile(rb"\bimport[\s\\]*\((?![^()#\n]*\))")
 """An import with a parenthesis that is not closed in the same line."""
-_VERSION = re.compile(rb"\b(?:__version__|VERSION)\b")
+_VERSIONS = (b"__version__", b"VERSION")
+_SHOWING = (b"dir(", b"hasattr(", b"enabled", b"executing_eagerly", b"version")
+"""What shows the version of TensorFlow, too, or whether it has something."""
 _RELATIVE = re.compile(rb"\bfrom[\s\\]*\.[.\s\\]*import\b")
 
 
@@ -57,7 +66,16 @@ class ReaderSearch:
 
 def may_give(source: bytes) -> bool:
     """Whether a source may hand on what is made of the version of TensorFlow."""
-    return b"tensorflow" in source and _VERSION.search(source) is not None
+    words = (*_VERSIONS, *_SHOWING)
+    return b"tensorflow" in source and any(word in source for word in words)
+
+
+def compares_version(source: bytes) -> bool:
+    """Whether a source may compare the version of TensorFlow.
+
+    Of the files that hand on what is made of it, only these are looked for: many use `hasattr`.
+    """
+    return any(word in source for word in _VERSIONS) and b"tensorflow" in source
 
 
 def imports_package(source: bytes) -> bool:

@@ -30,6 +30,7 @@ __all__ = [
     "is_of_shim",
     "is_whole",
     "legacy_of",
+    "may_show_version",
     "namespace_of",
     "root_of",
     "shown_path",
@@ -293,6 +294,12 @@ def shows_version(path: str) -> bool:
     """Whether a path of TensorFlow shows its version."""
     root = root_of(path)
     return root is not None and _VERSION.search(root.rest) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def may_show_version(name: str) -> bool:
+    """Whether a path that ends with a name can show the version."""
+    return name == "version" or _VERSION.search(name) is not None
 
 
 def is_of_shim(path: str) -> bool:

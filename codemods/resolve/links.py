@@ -62,11 +62,15 @@ _PATTERN: Any = getattr(ast, "MatchClass", None)
 _LITERALS = (ast.Constant, ast.List, ast.Set, ast.Tuple)
 
 
-def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
+def links_of(trees: Iterable[Optional[ast.Module]], may_give: bool = True) -> Links:
     """What a file imports, reads from there, and has itself, from its tree or those of its cells.
 
     What it reads from the files that it loads by computed names counts only if it loads such. If
     one tree is missing, because it cannot be parsed, nothing is known about the file.
+
+    Args:
+      trees: the trees.
+      may_give: whether the file may hand on what is made of the version of TensorFlow.
     """
     known = list(trees)
     if any(tree is None for tree in known):
@@ -79,7 +83,7 @@ def links_of(trees: Iterable[Optional[ast.Module]]) -> Links:
         reads={module: frozenset(names) for module, names in reader.reads().items()},
         stars=frozenset(reader.stars),
         renamed=reader.renamed(),
-        given=names_given(nodes, reader.bound),
+        given=names_given(nodes, reader.bound) if may_give else frozenset(),
         loads=loads,
         reads_of_loaded=reader.names_of_attributes if loads else frozenset(),
         traits=frozenset(_traits(nodes, reader)),

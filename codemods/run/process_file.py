@@ -198,7 +198,7 @@ class Desk:
         With `words`, only of those that may read names of modules with these names, or load files
         by name.
         """
-        from ..resolve.import_lines import ReaderSearch, may_give
+        from ..resolve.import_lines import ReaderSearch, compares_version
 
         search = None if words is None else ReaderSearch(words)
         found: dict[str, Links] = {}
@@ -208,7 +208,7 @@ class Desk:
             except OSError:
                 continue  # the search has reported it
             is_notebook = file.endswith(NOTEBOOK)
-            if search is None or may_give(source):
+            if search is None or compares_version(source):
                 is_asked = True
             elif is_notebook:
                 is_asked = search.may_read_in_cells(source)
