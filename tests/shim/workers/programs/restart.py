@@ -30,9 +30,9 @@ DIE_AT = int(sys.argv[2]) if len(sys.argv) > 2 else None
 
 
 def cross(inner):
-    # Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's
-    # own Adam, wrapped or bare; its slots are there.
-    inner = tf1.train.AdamOptimizer(0.125) if recorded.TF >= (2, 15) else inner
+    # Before, files that are written under the strategy lack the powers of TensorFlow's own Adam
+    # (`test_powers_of_adam_in_files_of_a_strategy`).
+    inner = tf1.train.AdamOptimizer(0.125) if recorded.TF >= (2, 13) else inner
     optimizer, scale = support.v1_optimizer(inner)
     return tfls.compat.v1.tpu.CrossShardOptimizer(optimizer), scale
 
