@@ -107,3 +107,22 @@ def test_unknown_shapes():
         flag = finite.all_finite([value])
         assert session.run(flag, {value: np.ones([2, 3])})
         assert not session.run(flag, {value: [INF]})
+
+
+@pytest.mark.parametrize("size", [7, 50000])
+def test_a_gradient_is_read_again_only_where_a_sum_is_not_finite(size):
+    """`docs/cost.md`: in a Session; by how many operations that run."""
+    with support.graph() as session:
+        gradients = [tf1.placeholder(tf.float32, [size]) for _ in range(2)]
+        flag = finite.all_finite(gradients)
+        readers = {consumer.name for consumer in gradients[0].consumers()}
+
+        def reads(value):
+            metadata = tf1.RunMetadata()
+            options = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE)
+            values = {gradient: np.full([size], value) for gradient in gradients}
+            session.run(flag, values, options, metadata)
+            stats = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
+            return len(readers & {node.node_name for node in stats})
+
+        assert [reads(value) for value in (1.0, INF, float(tf.float32.max))] == [1, 2, 2]

@@ -5,11 +5,13 @@ import inspect
 
 import numpy as np
 import pytest
+import replicas
 import support
 import tensorflow as tf
 from processes import run_program
 
 import tf_lossscale as tfls
+from tf_lossscale._replicas import shards
 
 pytestmark = pytest.mark.everywhere
 
@@ -289,3 +291,57 @@ def test_wrong_groups_are_refused_off_the_tpu_too(groups):
     ):
         with pytest.raises(ValueError, match="group_assignment"):
             call()
+
+
+def test_a_strategy_with_one_replica_sums_nothing(log):
+    x = tf.constant([1.0, 2.0])
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    total = replicas.run(strategy, lambda: OURS.cross_replica_sum(x))
+    with tf1.Session() as session:
+        assert session.run(replicas.local(strategy, total))[0].tolist() == [1.0, 2.0]
+    assert not [line for line in log if "unset" in line]
+
+
+CARRIED = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float32",
+    "float64": "float64",
+    "int32": "int32",
+    "uint32": "int64",
+}
+
+
+@pytest.mark.parametrize("dtype", CARRIED)
+def test_small_dtypes_are_summed_as_larger_ones(dtype, graph):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    replicas.run(strategy, lambda: OURS.cross_replica_sum(tf.cast(tf.ones([2]), dtype)))
+    sums = [op for op in graph.get_operations() if op.type.startswith("CollectiveReduce")]
+    assert [op.inputs[0].dtype for op in sums] == [tf.as_dtype(CARRIED[dtype])] * 2
+
+
+def test_what_workers_compare():
+    """The rest of `docs/cross-shard.md` shows in `test_retracing.py`."""
+    values = [tf.ones([2]), tf.ones([3])]
+    call, groups = shards.Call("sum", "a.py, in step", 3), [[0, 1]]
+    others = [
+        (call._replace(what="another sum"), groups, values),
+        (call._replace(place="a.py, in other"), groups, values),
+        (call._replace(line=4), groups, values),
+        (call, [[1, 0]], values),
+        (call, groups, [tf.ones([3]), tf.ones([2])]),
+        (call, groups, [tf.cast(value, tf.float16) for value in values]),
+    ]
+    rows = [shards.step_of(*parts).row for parts in [(call, groups, values), *others]]
+    with tf1.Session() as session:
+        assert len({tuple(row) for row in session.run(rows)}) == len(rows)
+
+
+def test_the_line_and_the_class_of_an_optimizer_are_part_of_its_call():
+    def made(inner):
+        return OURS.CrossShardOptimizer(inner)._made
+
+    first, of_its_line, of_its_class = made(momentum()), made(momentum()), made(support.sgd())
+    other_line = OURS.CrossShardOptimizer(momentum())._made
+    assert first == of_its_line
+    assert len({first, of_its_class, other_line}) == 3

@@ -91,11 +91,42 @@ def test_another_step_of_one_worker_is_an_error_on_all(case):
     for index, result in enumerate(results):
         error = result["error"]
         assert "workers are at different steps" in error
+        assert result["type"] == "InvalidArgumentError"
         assert result["kept"]  # nothing was applied
         shown = LINES.get(case.split(":")[0])
         if shown:
             assert shown[index == count - 1] in error
             assert shown[index != count - 1] not in error
+
+
+@pytest.mark.skipif(support.TF_VERSION >= (2, 4), reason="here the next step works")
+def test_collectives_no_longer_work_after_the_error():
+    for result in wait_for_workers(start_workers(MISMATCH, 2, "again:momentum:function"), TIMEOUT):
+        assert "workers are at different steps" in result["error"]
+        assert not result["later"].startswith("no error")
+
+
+def test_a_shape_that_only_some_workers_know_while_tracing():
+    """`sums` above has shapes that none knows, too."""
+    for result in wait_for_workers(start_workers(MISMATCH, 2, "unknown:-:function"), TIMEOUT):
+        if support.TF_VERSION < (2, 4):
+            assert "workers are at different steps" in result["error"]
+        else:
+            assert result["error"] == "no error, and 4.0"
+
+
+def test_two_optimizers_of_one_line_look_the_same():
+    results = wait_for_workers(start_workers(MISMATCH, 2, "twins:momentum:function"), TIMEOUT)
+    for result in results:
+        assert result["error"] == "no error, and 0.0"
+        assert not result["kept"]
+
+
+def test_workers_wait_for_one_that_takes_fewer_steps():
+    results = wait_for_workers(start_workers(MISMATCH, 2, "fewer:momentum:function"), TIMEOUT)
+    assert [result["error"] for result in results] == ["no error, and 0.0"] * 2
+    first, last = (result["seconds"] for result in results)
+    assert first > 2.0 + last
 
 
 # In a Session nothing is traced again, but graphs may differ. (With Momentum TensorFlow itself
@@ -110,6 +141,7 @@ def test_another_graph_of_one_worker_is_an_error_on_all(case):
     workers = start_workers(MISMATCH, 3, case)
     for result in wait_for_workers(workers, timeout=TIMEOUT):
         assert "workers are at different steps" in result["error"]
+        assert result["type"] == "InvalidArgumentError"
         assert result["kept"]
         # Each waited before it failed: otherwise one could be left waiting, though it seldom is.
         assert result["seconds"] > 9.9

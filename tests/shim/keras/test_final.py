@@ -468,3 +468,28 @@ def test_a_backend_other_than_tensorflow_is_refused(subject, monkeypatch: Any):
     for api in (subject, subject._replace(api="experimental")):
         with pytest.raises(RuntimeError, match="Keras runs on jax: set the environment variable"):
             api.dynamic(subject.inner("SGD", learning_rate=0.5))
+
+
+@pytest.mark.parametrize("mode", ["function", "eager"])
+@pytest.mark.parametrize("subject", recorded.originals() + recorded.ours(), ids=str)
+def test_the_inner_optimizer_runs_in_a_conditional(subject, mode):
+    """`docs/cost.md`: its operations do not run in a step that is skipped."""
+    runs = []
+    sgd = subject.kind.optimizers.SGD
+    method = "_resource_apply_dense" if hasattr(sgd, "_resource_apply_dense") else "update_step"
+
+    def update(self, *args, **kwargs):
+        tf.numpy_function(lambda: runs.append(1) or 0, [], tf.int64)
+        return getattr(sgd, method)(self, *args, **kwargs)
+
+    with recorded.eagerly():
+        optimizer = subject.dynamic(type("Counted", (sgd,), {method: update})(0.5), 8.0)
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+
+        def train(gradient):
+            subject.step(optimizer, [variable], [gradient])
+
+        train = tf.function(train, autograph=False) if mode == "function" else train
+        for value in (1.0, float("inf")):
+            train(tf.constant(value))
+    assert runs == [1]

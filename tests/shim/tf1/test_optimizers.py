@@ -308,6 +308,38 @@ def test_sync_replicas_around_waits_after_a_skipped_step(make, subject):
         assert skipped
 
 
+@pytest.mark.parametrize("mode", ["v1", "v2", "function", "eager"])
+def test_the_inner_optimizer_runs_in_a_conditional(make, mode):
+    """`docs/cost.md`: its operations do not run in a step that is skipped."""
+    runs = []
+
+    class Counted(tf1.train.GradientDescentOptimizer):
+        def _finish(self, update_ops, name_scope):
+            with tf.control_dependencies([update for update in update_ops if update is not None]):
+                count = tf.numpy_function(lambda: runs.append(1) or 0, [], tf.int64)
+            return None if tf.executing_eagerly() else count.op
+
+    def training():
+        variable = tf1.Variable(1.0, use_resource=True)
+        opt, _ = make(Counted(0.5))
+        return lambda factor: opt.minimize(lambda: variable * factor, var_list=[variable])
+
+    if mode in ("v1", "v2"):
+        with support.graph(mode == "v2") as session:
+            factor = tf1.placeholder(tf.float32, [])
+            step = training()(factor)
+            session.run(tf1.global_variables_initializer())
+            for value in (1.0, INF):
+                session.run(step, {factor: value})
+    else:
+        with support.eager():
+            train = training()
+            traced = tf.function(lambda factor: (train(factor), 0)[1], autograph=False)
+            for value in (1.0, INF):
+                (traced if mode == "function" else train)(tf.constant(value))
+    assert runs == [1]
+
+
 @pytest.mark.parametrize("whose", sorted(support.contrib_namespaces()))
 @pytest.mark.parametrize("is_fixed", [False, True], ids=["exponential", "fixed"])
 def test_a_bad_step_of_contrib_changes_nothing(whose, is_fixed):

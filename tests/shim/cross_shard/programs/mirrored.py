@@ -109,7 +109,6 @@ def around_a_loop():
             total += cross_replica_sum(r * (count + 1.0), list(GROUPS.values())[count % 4])
         return total
 
-    @tf.function(autograph=False)
     def steps():
         def body(i, total):
             copies = local(on_replicas(on_each))
@@ -117,6 +116,11 @@ def around_a_loop():
 
         return tf.while_loop(lambda i, _: i < 3, body, [0, 0.0])[1]
 
+    if MODE == "function":
+        steps = tf.function(steps, autograph=False)
+    if MODE == "graph":
+        total = steps()
+        return [float(SESSION.run(total)) for _ in range(6)]
     # Several times: rounds that overlap fail now and then only.
     return [float(steps()) for _ in range(6)]
 
@@ -143,6 +147,22 @@ def loops_of_the_replicas():
     return values
 
 
+def loop_of_each_replica():
+    """With control flow v2, or in eager mode; the graph is of no use after it fails."""
+
+    def on_each():
+        return [tf.while_loop(lambda i, _: i < 2, body, [0, replica_number()])[1]]
+
+    def body(i, total):
+        return i + 1, cross_replica_sum(total)
+
+    tf1.enable_control_flow_v2()
+    try:
+        return values_of(on_each)[0]
+    except NotImplementedError as error:
+        return str(error)
+
+
 def in_a_branch():
     def on_each():
         r = replica_number()
@@ -150,21 +170,11 @@ def in_a_branch():
             tf.cond(r > 0.0, lambda: cross_replica_sum(r, GROUPS["pairs"]), lambda: r),
         ]
 
-    @tf.function(autograph=False)
-    def step():
-        return [local(value) for value in on_replicas(on_each)]
-
-    return [float(copy) for copy in step()[0]]
+    return values_of(on_each)[0]
 
 
 def refusals():
     """What would wait for ever says so instead."""
-
-    def in_own_loop():
-        r = replica_number()
-        return tf.while_loop(
-            lambda i, _: i < 2, lambda i, a: (i + 1, cross_replica_sum(a)), [0, r]
-        )[1]
 
     def outside():
         with STRATEGY.scope():
@@ -173,11 +183,11 @@ def refusals():
     own_function = tf.function(lambda: cross_replica_sum(replica_number()), autograph=False)
     said = {}
     for name, run in {
-        "loop": lambda: tf.function(lambda: on_replicas(in_own_loop), autograph=False)(),
         "function": lambda: on_replicas(lambda: own_function()),
         "outside": outside,
         "groups": lambda: on_replicas(lambda: cross_replica_sum(tf.constant(1.0), [[0, 1], [2]])),
-        "assigning": assigning_in_subgroups,
+        "assigning": lambda: assigning(GROUPS["pairs"]),
+        "variables": lambda: assigning(None),
     }.items():
         try:
             run()
@@ -186,13 +196,16 @@ def refusals():
     return said
 
 
-def assigning_in_subgroups():
-    optimizer = CrossShardOptimizer(Assigning(), group_assignment=GROUPS["pairs"])
+def assigning(groups):
+    optimizer = CrossShardOptimizer(Assigning(), group_assignment=groups)
     with STRATEGY.scope():
-        w = tf1.get_variable("w_of_subgroups", initializer=tf.ones([2]))
-    tf.function(
-        lambda: on_replicas(lambda: optimizer.apply_gradients([(tf.ones([2]), w)])), autograph=False
-    )()
+        w = tf1.get_variable(f"w_of_{groups is None}", initializer=tf.ones([2]))
+
+    def step():
+        on_replicas(lambda: optimizer.apply_gradients([(tf.ones([2]), w)]))
+        return 0
+
+    tf.function(step, autograph=False)()
 
 
 class Clipping(tf1.train.MomentumOptimizer):
@@ -404,6 +417,8 @@ else:
     if MODE == "graph":
         result.update(one=one_replica_fetched(), loops=loops_of_the_replicas())
     if MODE == "function":
-        result.update(loop=around_a_loop(), branch=in_a_branch(), refusals=refusals())
+        result.update(refusals=refusals())
+    result.update(loop=around_a_loop(), branch=in_a_branch())
     result["trained"] = {name: trained(name) for name in names()}
+    result["own loop"] = loop_of_each_replica()
 print(json.dumps(result))
