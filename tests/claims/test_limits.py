@@ -180,8 +180,11 @@ def test_cost_has_the_memory_of_the_tables_of_the_benchmarks():
 
 
 def test_cost_has_the_other_numbers_of_the_benchmarks():
-    """Of monitors, of the command and of the GPU."""
+    """Of monitors, of the command and of the GPU; and what is measured."""
     tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    assert "a step of Adam with a trivial loss" in tables
+    assert "two cores" in tables
+    assert "H200" in tables
     page = (ROOT / "docs/cost.md").read_text(encoding="utf-8")
     monitored = {
         mode: [

@@ -156,3 +156,5 @@ def test_each_api_is_in_the_releases_that_start_here_names():
             elif version < (2, 11):  # later, this name makes an object of one of two others
                 assert has_name, name
     assert {path: has(path) for path in expected} == expected
+    if version < (2, 0):
+        assert tf.contrib.tpu.TPUEstimator is tf.compat.v1.estimator.tpu.TPUEstimator
