@@ -3,6 +3,7 @@
 import json
 from typing import Dict, Tuple
 
+import pytest
 from documents import ROOT, Block, blocks, markdown
 from processes import run_program
 
@@ -153,6 +154,17 @@ def test_every_block_runs(tmp_path):
     errors = run_program(str(ROOT / "tests" / "claims" / "run_blocks.py"), str(file))
     assert "AttributeError" in errors.pop("made-up")
     assert not errors, "\n".join(errors.values())
+
+
+def test_the_optimizer_that_counts_its_own_steps_does_so_on_keras_2():
+    """Its `build` is called in each step there, and must not set the count back."""
+    pytest.importorskip("tf_keras")
+    code = python_blocks()["docs/wrappers.md", 0].code
+    assert code.count("tf.keras.optimizers.SGD") == 1
+    found = {}
+    exec(code.replace("tf.keras.optimizers.SGD", "__import__('tf_keras').optimizers.SGD"), found)
+    optimizer = found["optimizer"]
+    assert [int(optimizer.iterations), int(optimizer.inner_optimizer.applied)] == [2, 1]
 
 
 def test_every_place_is_that_of_a_block():

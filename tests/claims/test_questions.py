@@ -117,6 +117,31 @@ def test_an_average_after_a_skipped_step_counts_the_same_weights_again():
     assert found == [0.5, 0.125]
 
 
+def test_new_style_optimizers_of_keras_2_have_no_get_weights():
+    """`docs/keras.md`, TensorFlow 2.11 to 2.15."""
+    tf_keras = pytest.importorskip("tf_keras")
+    new, legacy = tf_keras.optimizers.SGD, tf_keras.optimizers.legacy.SGD
+    ours, theirs = tfls.keras.mixed_precision, tf_keras.mixed_precision
+    for made_by, inner, has in ((ours, new, False), (theirs, new, False), (ours, legacy, True)):
+        optimizer = made_by.LossScaleOptimizer(inner(0.1))
+        assert [hasattr(optimizer, name) for name in ("weights", "get_weights")] == [has, has]
+        assert hasattr(optimizer, "variables")
+
+
+def test_an_average_of_a_keras_3_model_takes_its_values():
+    """`docs/wrappers.md`: TensorFlow does not know the variables of a Keras 3 model."""
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones")])
+    model.build((None, 1))
+    average = tf.train.ExponentialMovingAverage(0.5)
+    with pytest.raises(AttributeError, match="base_dtype"):
+        average.apply(model.trainable_variables)
+    values = [variable.value for variable in model.trainable_variables]
+    average.apply(values)
+    model.layers[0].kernel.assign([[3.0]])
+    average.apply(values)
+    assert float(average.average(values[0])[0, 0]) == 2.0
+
+
 def test_keras_3_counts_accumulated_gradients_that_are_finite():
     """`docs/accumulate.md`: what `gradient_accumulation_steps` does with an infinite one."""
     weight = tf.Variable(1.0)
