@@ -116,3 +116,29 @@ def test_a_metric_of_keras_3_hides_the_loss_of_a_train_step(returned, shown):
     model.compile(tf.keras.optimizers.SGD(0.1), "mse")
     history = model.fit(np.ones((2, 3)), np.ones((2, 3)), verbose=0).history
     assert history["other" if returned == "other" else "loss"] == [shown]
+
+
+@pytest.mark.filterwarnings("ignore:.*compiled_metrics")
+def test_compiled_metrics_of_keras_3_average_the_predictions_as_loss():
+    """`docs/troubleshooting.md`: the `train_step` of TensorFlow's guides for Keras 2."""
+
+    class Model(tf.keras.Model):
+        def call(self, values):
+            return values
+
+        def train_step(self, data):
+            points, labels = data
+            self.compiled_metrics.update_state(labels, self(points))
+            return {metric.name: metric.result() for metric in self.metrics}
+
+    model = Model()
+    model.compile(tf.keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
+    history = model.fit(np.full((2, 1), 3.0), np.ones((2, 1)), verbose=0).history
+    assert history["loss"] == [3.0]  # and the mean of the squares is 4
+
+
+def test_later_optimizers_of_keras_2_ignore_lr():
+    """`docs/troubleshooting.md` and `docs/guide-keras.md`, TensorFlow 2.11 to 2.15."""
+    tf_keras = pytest.importorskip("tf_keras")
+    optimizer = tf_keras.optimizers.SGD(lr=0.5)
+    assert float(optimizer.learning_rate) == pytest.approx(0.01)
