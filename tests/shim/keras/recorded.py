@@ -18,6 +18,12 @@ import tensorflow as tf
 import tf_lossscale as tfls
 
 TF = support.TF_VERSION
+
+
+def keras_version() -> str:
+    return str(importlib.import_module("keras").__version__)
+
+
 eagerly = support.eager
 LOSS_SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
 _DEFAULTS = (2.0**15, 2000)

@@ -3,7 +3,6 @@
 Three logical devices of one process, and two workers that talk over gRPC.
 """
 
-import importlib
 import math
 from typing import Any, Dict, List
 
@@ -12,11 +11,6 @@ import pytest
 import recorded
 import replicated
 
-
-def keras_version() -> str:
-    return str(importlib.import_module("keras").__version__)
-
-
 REPLICAS = 3  # so that one is neither the first nor the last
 LEARNING_RATE = replicated.RATE
 KERAS_3 = "original-keras3-keras3"
@@ -24,7 +18,7 @@ KERAS_3 = "original-keras3-keras3"
 # to 1) that it applies: Keras 2 clips the sum, Keras 3 each replica's own, which Keras 3.3 does not
 # add up.
 SUMS = {"sums": (1, 2.0 * REPLICAS), "sums-clipped": (1, 1.0)}
-ADDS_UP = recorded.TF < (2, 16) or not keras_version().startswith(("3.0.", "3.3.", "3.4."))
+ADDS_UP = recorded.TF < (2, 16) or not recorded.keras_version().startswith(("3.0.", "3.3.", "3.4."))
 KERAS_3_SUMS = {
     "sums": (1, 2.0 * REPLICAS),
     "sums-clipped": (2, 1.0 * REPLICAS) if ADDS_UP else (1, 1.0),

@@ -106,6 +106,10 @@ def cases() -> Iterator[Tuple[str, Case]]:
         yield f"contrib {name}", Case(None, make, contrib)
         yield f"v1 {name}", Case(None, make, v1)
     for subject in recorded.with_own_step():
+        # In Keras 3.0, each replica makes a step of its own, with the original, too.
+        is_apart = subject.kind.name == "keras3" and recorded.keras_version().startswith("3.0.")
+        if COUNT > 1 and is_apart:
+            continue
         for name, options in inner_of_keras:
             yield keras_case(subject, name, options)
 
