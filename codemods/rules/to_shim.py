@@ -39,6 +39,7 @@ RENAMED: dict[str, Group] = {
 }
 """The codes of the rules whose symbols the shim has, each with the group of these symbols."""
 
+_SPARSE = ", but keeps sparse gradients sparse: with them, clipping by norms and Momentum differ"
 _SAME = {
     Family.CONTRIB: "it behaves as in TensorFlow 1.15, on every version",
     Family.V1: "it behaves as in TensorFlow 2.21, on every version",
@@ -97,6 +98,8 @@ def _benefit(reference: Reference) -> str:
         return _EVERYWHERE
     if reference.legacy.is_of_final_api and reference.legacy.is_policy:
         return _POLICY
+    if family is Family.CONTRIB and reference.legacy.name == "LossScaleOptimizer":
+        return _SAME[family] + _SPARSE
     return _SAME[family]
 
 

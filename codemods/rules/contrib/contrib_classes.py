@@ -8,6 +8,11 @@ two non-finite steps, and then multiplies the scale by 0.8. So migrations by han
 `DynamicLossScale` changed the numbers. Subclasses of `LossScaleManager` override `get_loss_scale`
 and `update_loss_scale`, and the shim's optimizer calls them like TensorFlow's.
 
+TensorFlow's optimizer makes the gradients of embeddings dense, and the shim's keeps them sparse. So
+Momentum, RMSProp and Ftrl leave rows alone that have no gradient, and norms of gradients have other
+values where a row is looked up twice. For TensorFlow's numbers, apply `tf.convert_to_tensor` to
+each gradient that `compute_gradients` returns.
+
 `--unsafe` writes the similar classes of `tf.compat.v1.mixed_precision`, and says what differs, if
 every class of the file has one: `DynamicLossScale` only if `decr_every_n_nan_or_inf=1`, and
 `decr_ratio` is the inverse of `incr_ratio`.
