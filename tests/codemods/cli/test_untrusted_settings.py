@@ -101,7 +101,7 @@ def test_a_report_takes_the_place_of_an_old_one_when_it_is_whole(legacy, monkeyp
     monkeypatch.setattr(os, "replace", fails)
     ran = legacy.run("migrate", "--report", "json:report.json")
     assert ran.status == 2
-    assert "--report json:report.json: No space left on device" in ran.err
+    assert "--report json:report.json: no space left on device" in ran.err
     assert sorted(os.listdir()) == ["a.py", "report.json"]
     assert legacy.path("report.json").read_text() == "old"
 
