@@ -389,7 +389,9 @@ def _subjects(who: str, apis: Tuple[str, ...]) -> Any:
 def test_the_originals_have_it(defect: Defect):
     apis, has_it = PRESENT[defect]
     for subject in _subjects("original", apis):
-        assert defect(subject) is has_it(recorded.TF), str(subject)
+        is_new_in_2_11 = subject.kind.name == "new" and recorded.TF < (2, 12)
+        is_absent = defect is k20_from_config_changes_its_argument and is_new_in_2_11
+        assert defect(subject) is (has_it(recorded.TF) and not is_absent), str(subject)
 
 
 @pytest.mark.parametrize("defect", NEW_STYLE_ONLY, ids=_name)
