@@ -6,12 +6,11 @@ import enum
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..facts import ANY_FILE, FileFacts, Links
-from ..resolve.import_lines import RELATIVE
+from ..facts import FileFacts, Links
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.qualified_names import LOCAL
 from ..resolve.vocabulary import MODULE
-from .modules import Modules, is_package_around, stem_of, words_of
+from .modules import Modules, may_mean, words_of
 
 __all__ = ["ReExports", "Way", "names_read", "words_for"]
 
@@ -136,9 +135,7 @@ def _reads_of(
     """The files of which one file reads names, or may read some if it could not be parsed."""
     known = links[importer]
     for file in () if known.is_known else links:
-        is_named = not known.imports.isdisjoint({ANY_FILE, stem_of(file)})
-        is_around = RELATIVE in known.imports and is_package_around(file, importer)
-        if (is_named or is_around) and file != importer:
+        if file != importer and may_mean(known.imports, importer, file):
             yield file, [_ANY]
     for path, names in known.reads.items():
         for file in _files_of(path, importer, links, modules):

@@ -35,13 +35,14 @@ class FlagSearch:
         imports: Mapping[str, frozenset[str]],
         modules: Modules,
     ) -> None:
+        """Begins with what the conditions read themselves."""
         self._conditions = conditions
         self._imports = imports
         self._modules = modules
         self._made: dict[_Node, Made] = {}
         self._open: set[_Node] = set()
         self._found: Optional[set[_Node]] = None
-        self._given: Mapping[str, frozenset[str]] = {}
+        self._givers: dict[str, set[str]] = {}
         for file, names in conditions.items():
             for name in names:
                 self._open.update(self._nodes(file, name))
@@ -70,7 +71,9 @@ class FlagSearch:
         They count wherever the same name is read: which object has it, nobody knows.
         """
         self._found = None
-        self._given = {file: names for file, names in given.items() if names}
+        for file, names in given.items():
+            for name in names:
+                self._givers.setdefault(name, set()).add(file)
 
     def flags(self, file: str) -> dict[str, Optional[tuple[Constant]]]:
         """The names that conditions of a file read and that depend on the version.
@@ -120,11 +123,8 @@ class FlagSearch:
         """
         is_parameter = name[0] in (NAMED, CALLED)
         key = name if is_parameter or name[0] == KEY else f".{name.rpartition('.')[2]}"
-        return any(
-            key in names
-            for giver, names in self._given.items()
-            if not is_parameter or giver != file
-        )
+        givers = self._givers.get(key, set())
+        return bool(givers - {file} if is_parameter else givers)
 
     def _reached_from(self, sources: set[_Node]) -> set[_Node]:
         """The names that are made of some names, which are among them."""

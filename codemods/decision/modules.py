@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Optional
 
+from ..facts import ANY_FILE
 from ..resolve.import_lines import RELATIVE
 from ..resolve.legacy_symbols import root_of
 from ..resolve.vocabulary import LOOK_ALIKES
 
-__all__ = ["Modules", "is_package_around", "stem_of", "words_of"]
+__all__ = ["Modules", "may_mean", "stem_of", "words_of"]
 
 _SOURCES = ("src", "lib", "python")
 """Where the packages of a project can be, below its top directory."""
@@ -136,7 +137,15 @@ def words_of(file: str) -> frozenset[str]:
     return frozenset([stem_of(file), RELATIVE] if is_package else [stem_of(file)])
 
 
-def is_package_around(file: str, other: str) -> bool:
-    """Whether `file` is the module of a package in whose folder the other file is."""
+def may_mean(words: Set[str], importer: str, file: str) -> bool:
+    """Whether the words in the imports of a file that cannot be parsed may mean a module.
+
+    Args:
+      words: the words.
+      importer: the file with the imports.
+      file: the file of the module.
+    """
     directory, name = os.path.split(file)
-    return name == _INIT and other.startswith(directory + os.sep)
+    is_around = name == _INIT and importer.startswith(directory + os.sep)
+    is_named = not words.isdisjoint({ANY_FILE, stem_of(file)})
+    return is_named or (is_around and RELATIVE in words)

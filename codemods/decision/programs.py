@@ -14,8 +14,8 @@ import collections
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from ..facts import ANY_FILE, OF_STEPS, Links
-from .modules import Modules, stem_of
+from ..facts import OF_STEPS, Links
+from .modules import Modules, may_mean
 
 __all__ = ["programs_of"]
 
@@ -77,8 +77,7 @@ class _Graph:
     def _imported(self, file: str) -> Iterable[str]:
         links = self._links[file]
         if not links.is_known:  # it may import every module of which it has the name
-            is_any = ANY_FILE in links.imports
-            return [other for other in self._links if is_any or stem_of(other) in links.imports]
+            return [other for other in self._links if may_mean(links.imports, file, other)]
         found = {
             imported for path in links.imports for imported in self._modules.imported(path, file)
         }

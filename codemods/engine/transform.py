@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Optional, Union
 
@@ -42,8 +41,7 @@ from .tree_size import PYTHON, TREES, check_sizes
 __all__ = ["UNKNOWN", "FileWork", "links_of_sources", "sources_in", "transform"]
 
 _IMPORT = "import tf_lossscale as tfls"
-_IMPORT_OF_SHIM = re.compile(rb"\bimport\b.*\btfls\b")
-_LINE_OF_SHIM = re.compile(r"\bwrite tfls\.")
+_LINE_OF_SHIM = "write tfls."
 """What a message says to write, and not what has been written."""
 _ONLY_FINDINGS = "no edit is possible; see the findings"
 
@@ -181,7 +179,7 @@ class FileWork:
                     data[index] = source.edited(module)
         found = [*document.findings(self._path, self._options), *outcome.findings(self._path)]
         findings = [document.placed(*item) for item in sorted(found, key=lambda item: item[0])]
-        if not any(_IMPORT_OF_SHIM.search(code) for code in data):
+        if not any(_IMPORT.encode() in code for code in data):
             findings = [_with_import(finding) for finding in findings]
         if edits:
             note = ""
@@ -308,7 +306,7 @@ class FileWork:
 
 def _with_import(finding: Finding) -> Finding:
     """A finding in a file that does not import the shim by the name that its message uses."""
-    if not _LINE_OF_SHIM.search(finding.message):
+    if _LINE_OF_SHIM not in finding.message:
         return finding
     return finding._replace(message=f"{finding.message} (with {_IMPORT})")
 

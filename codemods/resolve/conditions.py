@@ -18,6 +18,7 @@ import libcst as cst
 from ..facts import Made
 from .given_names import CALLED, KEY, NAMED
 from .legacy_symbols import is_of_shim, legacy_of, root_of, shows_version
+from .links import IMPORTING
 from .module_paths import below
 from .qualified_names import STAR, is_path
 from .releases import first_release_again, is_conditional, value_on_newest
@@ -46,7 +47,6 @@ _ASKING = ("hasattr", "getattr", "dir", "signature", "vars")
 """The functions that show what a module has."""
 _READING = ("getattr", "hasattr")
 """Those that read an attribute by its name."""
-_IMPORTING = ("import_module", "__import__")
 _GETTING = ("get", "getenv")
 _CLASS_TESTS = ("isinstance", "issubclass")
 _OWN = ("self", "cls")
@@ -302,7 +302,7 @@ def _direct_of_attribute(program: ResolvedProgram, node: cst.Attribute) -> _Dire
 def _modules_loaded(program: ResolvedProgram, node: cst.CSTNode) -> Iterator[str]:
     """The paths of the modules that an expression can be, as after `import_module("pkg.flags")`."""
     for source in program.values.sources_of(node):
-        if isinstance(source, cst.Call) and last_name(source.func) in _IMPORTING:
+        if isinstance(source, cst.Call) and last_name(source.func) in IMPORTING:
             for argument in source.args[:1]:
                 yield from _texts(program, argument)
         elif isinstance(source, cst.Subscript) and last_name(source.value) == "modules":

@@ -26,6 +26,7 @@ CALLED = "("
 
 _SHOWING = ("dir", "hasattr")
 """The functions that show what a version of TensorFlow has."""
+_FUNCTIONS = (ast.AsyncFunctionDef, ast.FunctionDef)
 _IN_EXPRESSIONS = (ast.expr, ast.keyword, ast.comprehension, ast.slice)
 
 
@@ -57,54 +58,64 @@ class _Made:
     """
 
     def __init__(self, nodes: PythonNodes, bound: Mapping[str, Set[str]]) -> None:
+        """Finds what shows the version, and follows it through the names of the file."""
         self._bound = {name: paths for name, paths in bound.items() if any(map(root_of, paths))}
         """Those of TensorFlow: most files have none, and nothing else is looked at."""
         named = self._bound.items()
         self._names = {name for name, paths in named if any(map(shows_version, paths))}
-        made = list(self._shown(nodes)) if self._bound else []
-        self.is_any = bool(made or self._names)
+        shown = list(self._shown(nodes)) if self._bound else []
+        self.is_any = bool(shown or self._names)
         self._parents: dict[int, ast.AST] = {}
         self._including: set[int] = set()
-        """The `id`s of the expressions that have a part that is made of the version."""
+        """The `id`s of the expressions that have a part that is made of the version, and of the
+        functions that return one."""
         if self.is_any:
             for node in nodes.all():
                 self._parents.update((id(part), node) for part in ast.iter_child_nodes(node))
-            self._add(made)
-            self._follow(nodes)
+            self._follow(shown, nodes)
 
     def includes(self, node: Optional[ast.AST]) -> bool:
         """Whether an expression has a part that is made of the version."""
         return id(node) in self._including
 
-    def _add(self, parts: Iterable[ast.AST]) -> None:
-        """Adds expressions that are made of the version, and those around them."""
-        for part in parts:
-            around: Optional[ast.AST] = part
-            while isinstance(around, _IN_EXPRESSIONS) and id(around) not in self._including:
-                self._including.add(id(around))
-                around = self._parents.get(id(around))
-
-    def names_assigned(self, statement: ast.AST) -> Iterator[str]:
+    def names_bound(self, statement: Optional[ast.AST]) -> Iterator[str]:
         """The plain names that a statement binds to what is made of the version."""
-        if isinstance(statement, ast.FunctionDef):
-            returned = (part for part in ast.walk(statement) if isinstance(part, ast.Return))
-            if any(self.includes(part.value) for part in returned):
-                yield statement.name
+        if isinstance(statement, _FUNCTIONS) and self.includes(statement):
+            yield statement.name
         elif isinstance(statement, ast.AnnAssign) and self.includes(statement.value):
             yield from _plain_names([statement.target])
         elif isinstance(statement, ast.Assign) and self.includes(statement.value):
             yield from _plain_names(statement.targets)
 
-    def _follow(self, nodes: PythonNodes) -> None:
-        """Adds the names that are made of others, in whatever order they are bound."""
-        statements: list[ast.AST] = [*nodes.of(ast.Assign), *nodes.of(ast.AnnAssign)]
-        statements += nodes.of(ast.FunctionDef)
-        names = nodes.of(ast.Name)
-        size = -1
-        while size < len(self._names):
-            size = len(self._names)
-            self._add(name for name in names if name.id in self._names)
-            self._names.update(name for part in statements for name in self.names_assigned(part))
+    def _follow(self, shown: Iterable[ast.AST], nodes: PythonNodes) -> None:
+        """Finds all that is made of these expressions; each part and each name is seen once."""
+        reads: dict[str, list[ast.AST]] = {}
+        for read in nodes.of(ast.Name):
+            reads.setdefault(read.id, []).append(read)
+        pending = [*shown, *(read for name in self._names for read in reads.get(name, ()))]
+        while pending:
+            for name in self.names_bound(self._statement_around(pending.pop())):
+                if name not in self._names:
+                    self._names.add(name)
+                    pending += reads.get(name, ())
+
+    def _statement_around(self, part: ast.AST) -> Optional[ast.AST]:
+        """Adds the expressions around a part; returns their statement, of `return` the function.
+
+        None if they are known already.
+        """
+        around: Optional[ast.AST] = part
+        while isinstance(around, _IN_EXPRESSIONS):
+            if id(around) in self._including:
+                return None
+            self._including.add(id(around))
+            around = self._parents.get(id(around))
+        if isinstance(around, ast.Return):
+            while around is not None and not isinstance(around, _FUNCTIONS):
+                around = self._parents.get(id(around))
+            if around is not None:
+                self._including.add(id(around))
+        return around
 
     def _shown(self, nodes: PythonNodes) -> Iterator[ast.AST]:
         """The expressions that show the version, or what it has."""
@@ -174,7 +185,7 @@ def _given_to_keys(mapping: ast.Dict, made: _Made) -> Iterator[str]:
 def _given_to_class(owner: ast.ClassDef, made: _Made) -> Iterator[str]:
     """The attributes of a class, and what its methods return."""
     for statement in owner.body:
-        yield from (f".{name}" for name in made.names_assigned(statement))
+        yield from (f".{name}" for name in made.names_bound(statement))
 
 
 def _texts(node: Optional[ast.expr]) -> Iterator[str]:

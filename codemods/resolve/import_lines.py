@@ -49,19 +49,18 @@ class ReaderSearch:
         # line is that of a license, whose sentences end with dots.
         self._attribute = re.compile(rb"\.(?:[ \t]*#|[\s\\]*%s)" % word)
 
-    def may_read(self, source: bytes) -> bool:
-        """Whether a Python source may read a name of one of the modules."""
+    def may_read(self, source: bytes, is_notebook: bool = False) -> bool:
+        """Whether a source may read a name of one of the modules.
+
+        Of a notebook, all lines count: they are texts of JSON.
+        """
         if LOADERS.search(source) or (self._has_package and imports_package(source)):
             return True
         if not any(word in source for word in self._words):
             return False
-        if NAMES_IN_TEXT.search(source) or self._attribute.search(source):
+        if is_notebook or NAMES_IN_TEXT.search(source) or self._attribute.search(source):
             return True
         return any(map(self._word.search, importing_lines(source)))
-
-    def may_read_in_cells(self, data: bytes) -> bool:
-        """Whether a notebook may, whose lines are texts of JSON."""
-        return any(word in data for word in self._words) or LOADERS.search(data) is not None
 
 
 def may_give(source: bytes) -> bool:

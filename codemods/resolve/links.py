@@ -21,7 +21,7 @@ from .module_paths import below
 from .python_nodes import PythonNodes
 from .vocabulary import SCALING, STEP_AND_STATE
 
-__all__ = ["LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of"]
+__all__ = ["IMPORTING", "LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of"]
 
 UNKNOWN = Links(is_known=False)
 """The links of a file that Python cannot parse."""
@@ -30,7 +30,7 @@ _ANY = "*"
 _NONE = "None"
 _OTHER = "<other>"
 """Stands for what is not a chain of attributes, in the sources of a name."""
-_IMPORTING = ("import_module", "__import__", "import_string", "find_spec", "run_module", "locate")
+IMPORTING = ("import_module", "__import__", "import_string", "find_spec", "run_module", "locate")
 """Functions that take the path of a module."""
 _PATCHING = ("patch",)
 """Functions that take the path of a name in a module."""
@@ -42,7 +42,7 @@ _LOADING = (
     "walk_packages",
 )  # fmt: skip
 """Functions that run files which their arguments hardly name."""
-LOADERS = re.compile(rf"\b(?:{'|'.join((*_IMPORTING, *_LOADING))})\b".encode())
+LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))})\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
 NAMES_IN_TEXT = re.compile(rf"\b(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
 """One of these words is in each file that, besides, has the whole name of a module as text."""
@@ -314,7 +314,7 @@ def _literal(value: ast.expr) -> str:
 def _named_modules(call: ast.Call) -> Iterator[str]:
     """The modules that a call such as `import_module("pkg.amp")` names."""
     function, text = _function(call), _first_text(call)
-    if function in _IMPORTING or function in _PATCHING:
+    if function in IMPORTING or function in _PATCHING:
         parts = text.partition(":")[0].split(".")
         if text and all(part.isidentifier() or not part for part in parts):
             # `locate("pkg.amp.Wrap")` and `patch("pkg.amp.Wrap")` import pkg.amp.
@@ -352,7 +352,7 @@ def _texts_in(node: ast.expr) -> Iterator[str]:
 def _loads_files(call: ast.Call) -> bool:
     """Whether a call loads modules or files that it does not name."""
     function = _function(call)
-    if function in _IMPORTING:
+    if function in IMPORTING:
         return bool(call.args) and not _first_text(call)
     return function in _LOADING and not (function == "exec" and _first_text(call))
 

@@ -31,6 +31,8 @@ __all__ = ["FileSet", "edited_alone"]
 
 _BATCH = 40
 """Files of which one job reads the links."""
+_MOST_ROUNDS = 5
+"""Searches for the readers of files; each is for the names that the one before has found."""
 _OTHERS = ""
 """Stands for all files without legacy names."""
 
@@ -179,15 +181,17 @@ class FileSet:
         """Reads the links of the files that may read names of those with legacy names.
 
         What a file imports whole, or under another name, others may read from there: so they are
-        searched again, for the new names.
+        searched again, for the new names. After some rounds, all files are read.
         """
         targets = [file for file, known in self._facts.items() if known.groups]
         searched: frozenset[str] = frozenset()
-        words = words_for(targets, self._links, self._modules)
-        while not words <= searched:
+        for _ in range(_MOST_ROUNDS):
+            words = words_for(targets, self._links, self._modules)
+            if words <= searched:
+                return
             self._read_links(workers, tuple(sorted(words - searched)))
             searched |= words
-            words = words_for(targets, self._links, self._modules)
+        self._read_links(workers, None)
 
     def _read_links(self, workers: Workers, words: tuple[str, ...] | None) -> None:
         """Reads the links of the other files.

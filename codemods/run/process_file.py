@@ -207,14 +207,8 @@ class Desk:
                 source = atomic_write.read(file, self._limits.size)
             except OSError:
                 continue  # the search has reported it
-            is_notebook = file.endswith(NOTEBOOK)
-            if search is None or compares_version(source):
-                is_asked = True
-            elif is_notebook:
-                is_asked = search.may_read_in_cells(source)
-            else:
-                is_asked = search.may_read(source)
-            if is_asked:
+            is_asked = search is None or search.may_read(source, file.endswith(NOTEBOOK))
+            if is_asked or compares_version(source):
                 found[file] = self._links_in(source, file)
         return found
 

@@ -956,16 +956,16 @@ CODEMODS = r"""
     + return f"{module}.{name}"
     - if LOADERS.search(source) or (self._has_package and imports_package(source)):
     + if LOADERS.search(source):
-    - if NAMES_IN_TEXT.search(source) or self._attribute.search(source):
-    + if self._attribute.search(source):
+    - if is_notebook or NAMES_IN_TEXT.search(source) or self._attribute.search(source):
+    + if is_notebook or self._attribute.search(source):
     - return any(map(self._word.search, importing_lines(source)))
     + return False
     - reached |= through
     + reached |= set()
     - further = () if files else _imported_by_name(*here, links, modules)
     + further = ()
-    - is_around = RELATIVE in known.imports and is_package_around(file, importer)
-    + is_around = False
+    - return is_named or (is_around and RELATIVE in words)
+    + return is_named
 
     # codemods/engine/test_notebook.py::test_the_code_alone_is_the_same
     - if _language(document) not in _PYTHON:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from tf_lossscale_codemods.engine import magics, parse, prefilter
+from tf_lossscale_codemods.engine.transform import links_of_sources
 from tf_lossscale_codemods.project import evidence, pins
 from tf_lossscale_codemods.resolve import import_lines
 from tf_lossscale_codemods.rules.unresolved import _legacy_paths
@@ -52,6 +53,12 @@ ATTACKS = {
     "spaces after dots": (readers, b"amp" + (b"." + b" " * 999) * (SIZE // 1000)),
     "spaces after a dot": (readers, b"amp ." + b" " * SIZE),
     "lines that go on": (readers, b"amp\n" + b"import \\\n\\\n" * (SIZE // 11)),
+    "a flag of many names, in the other order": (
+        lambda source: links_of_sources([source]),
+        b"import tensorflow as tf\n"
+        + b"".join(b"a%d = a%d\n" % (i, i + 1) for i in range(SIZE // 20))
+        + b"a%d = tf.__version__\n" % (SIZE // 20),
+    ),
     "many magic lines": (restored, "%x\n" * (SIZE // 6)),
     "a magic line of many lines": (restored, "%x\\\n" * (SIZE // 8)),
     "an assignment to many names": (restored, "a," * (SIZE // 2)),

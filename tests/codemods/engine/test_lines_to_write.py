@@ -1,4 +1,4 @@
-"""A line that a message says to write runs: a file without `tfls` is told to import it."""
+"""Messages that give a line with `tfls` to write also give its import, if the file has none."""
 
 import pytest
 from tf_lossscale_codemods.engine.transform import transform

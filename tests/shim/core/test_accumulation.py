@@ -1,6 +1,6 @@
 """`tfls.accumulate` makes the steps of a plain optimizer that gets the means, or skips them."""
 
-from typing import Any, List
+from typing import Any, Callable, List, Tuple
 
 import numpy as np
 import processes
@@ -31,6 +31,19 @@ def made(subject, micro_batches: int = 2, **options: Any) -> Any:
     variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
     optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5, **options), 8.0, 100)
     return variable, optimizer, tfls.accumulate(optimizer, micro_batches)
+
+
+def made_with_another(subject, missing: Callable[[], Any]) -> Tuple[Any, Any, Callable]:
+    """Two variables, and a step in a function that has a gradient of the second, or `missing()`."""
+    variable, _, accumulated = made(subject)
+    other = recorded.make_variable(subject.kind, 1.0, "other")
+
+    @tf.function
+    def step(has_both: bool) -> None:
+        gradient = tf.constant(1.0) if has_both else missing()
+        accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable), (gradient, other)])
+
+    return variable, other, step
 
 
 def value(variable: Any) -> List[float]:
@@ -87,14 +100,7 @@ def test_the_inner_optimizer_clips_the_mean(subject):
 @by_subject
 def test_zeros_in_place_of_a_first_none(subject):
     with support.eager():
-        variable, _, accumulated = made(subject)
-        other = recorded.make_variable(subject.kind, 1.0, "other")
-
-        @tf.function
-        def step(has_both: bool):
-            gradient = tf.constant(1.0) if has_both else tf.zeros([])
-            accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable), (gradient, other)])
-
+        _, other, step = made_with_another(subject, missing=lambda: tf.zeros([]))
         step(False)
         step(True)
         assert value(other) == 0.75
@@ -246,14 +252,7 @@ def test_none_in_the_last_micro_batch_counts_as_0(subject):
 @by_subject
 def test_a_first_gradient_after_a_function_was_built_is_refused(subject):
     with support.eager():
-        variable, _, accumulated = made(subject)
-        other = recorded.make_variable(subject.kind, 1.0, "other")
-
-        @tf.function
-        def step(has_both: bool):
-            gradient = tf.constant(1.0) if has_both else None
-            accumulated.apply_gradients([(tf.constant([1.0, 1.0]), variable), (gradient, other)])
-
+        variable, other, step = made_with_another(subject, missing=lambda: None)
         step(False)
         with pytest.raises(ValueError, match=r"had no gradient when .* was built: 'other"):
             step(True)

@@ -202,7 +202,7 @@ def test_an_override_of_apply_gradients():
     for subject in KERAS_3:
         calls: List[str] = []
 
-        class Noting(subject.kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+        class Noting(subject.kind.optimizers.SGD):  # type: ignore[misc, name-defined]  # untyped base
             def apply_gradients(self, *args: Any, calls: List[str] = calls, **kwargs: Any) -> Any:
                 calls.append("called")
                 return super().apply_gradients(*args, **kwargs)

@@ -81,17 +81,23 @@ def test_optimizers_of_tensorflow_1(family, mode, by_hand):
         expect(monitor)
 
 
+def monitored(kind):
+    """Variables, an optimizer that is built for them, and its monitor."""
+    variables = variables_of(kind)
+    optimizer = watched.keras(kind)
+    monitor = tfls.monitoring.Monitor(optimizer)
+    if hasattr(optimizer, "build"):
+        optimizer.build(variables)
+    return variables, optimizer, monitor
+
+
 @pytest.mark.sampled(3, each="scaled")
 @pytest.mark.parametrize("kind", watched.KERAS_KINDS.values(), ids=lambda kind: kind.name)
 @pytest.mark.parametrize("scaled", ["methods", "by hand", "not"])
 def test_keras_optimizers(kind, scaled):
     """Only in a function is it seen what gradients were before the program multiplied them."""
     with support.eager():
-        variables = variables_of(kind)
-        optimizer = watched.keras(kind)
-        monitor = tfls.monitoring.Monitor(optimizer)
-        if hasattr(optimizer, "build"):
-            optimizer.build(variables)
+        variables, optimizer, monitor = monitored(kind)
 
         @tf.function
         def step():
@@ -118,11 +124,7 @@ def test_an_eager_loop_that_clips_before_it_unscales():
     """All gradients are NaN then; `find_nonfinite` sees them before."""
     kind = watched.KIND
     with support.eager():
-        variables = variables_of(kind)
-        optimizer = watched.keras(kind)
-        monitor = tfls.monitoring.Monitor(optimizer)
-        if hasattr(optimizer, "build"):
-            optimizer.build(variables)
+        variables, optimizer, monitor = monitored(kind)
         with tf.GradientTape() as tape:
             plain = [tf.convert_to_tensor(variable) for variable in variables]
             tape.watch(plain)
