@@ -74,6 +74,7 @@ class Notebook:
     """
 
     def __init__(self, data: bytes) -> None:
+        """Decodes the notebook, and masks the magic lines of its cells."""
         self.note = ""
         self._body = ""
         self._lines_before = [0]
