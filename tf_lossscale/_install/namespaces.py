@@ -9,7 +9,6 @@ does not walk TensorFlow's attributes; it recognizes every module of such a tree
 
 import functools
 import importlib
-import importlib.abc
 import os
 import sys
 from importlib.machinery import ModuleSpec
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set
 
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._import_hook import Loader
 from tf_lossscale._versions.interventions import COMPILERS
 from tf_lossscale._versions.originals import API_ROOTS
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
@@ -160,7 +160,7 @@ class SyntheticNamespace(ModuleType):
         )
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader(Loader):
     """Returns the existing module when a namespace is looked up or reloaded."""
 
     def __init__(self, namespace: SyntheticNamespace) -> None:
@@ -173,7 +173,7 @@ class _Loader(importlib.abc.Loader):
         pass
 
 
-class AwaitingLoader(importlib.abc.Loader):
+class AwaitingLoader(Loader):
     """Waits until `import tensorflow` has completed, and returns the namespace added by then."""
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
