@@ -192,7 +192,8 @@ class FileFacts(NamedTuple):
       groups: the groups of symbols that it has places of.
       needs: its places that the final API does not fit.
       traits: what else it has.
-      exports: its top-level names that lead to TensorFlow, the shim, or another file.
+      exports: what its top-level names mean; None for a file without a place, of which they are
+        read only if another file needs them.
       through: the legacy paths that it reads through other files.
       conditions: the names of other files that decide if some of its places run; the name of an
         attribute begins with a dot.
@@ -203,7 +204,7 @@ class FileFacts(NamedTuple):
     groups: frozenset[Group] = frozenset()
     needs: tuple[Need, ...] = ()
     traits: frozenset[Trait] = frozenset()
-    exports: Mapping[str, Export] = {}
+    exports: Optional[Mapping[str, Export]] = {}
     through: frozenset[str] = frozenset()
     conditions: frozenset[str] = frozenset()
     asks: frozenset[Trait] = frozenset()

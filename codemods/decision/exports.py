@@ -6,7 +6,7 @@ import enum
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..facts import FileFacts, Links
+from ..facts import NO_FACTS, FileFacts, Links
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.qualified_names import LOCAL
 from ..resolve.vocabulary import MODULE
@@ -36,6 +36,9 @@ class Way(enum.Enum):
 class ReExports:
     """What becomes of the legacy names that come through other files.
 
+    Attributes:
+      unread: the files whose exports are needed, and have not been read.
+
     Args:
       facts: the facts of all files with legacy names.
       modules: the modules of the run.
@@ -45,6 +48,10 @@ class ReExports:
         self._facts = facts
         self._modules = modules
         self._known: dict[tuple[str, str, tuple[str, ...]], Way] = {}
+        self.unread: set[str] = set()
+        for file, known in facts.items():
+            for path in known.through:
+                self.way_of(path, file)
 
     def way_of(self, path: str, file: str, depth: int = _LONGEST_CHAIN) -> Way:
         """What becomes of what `path` means in `file`, where other files bind it."""
@@ -59,7 +66,10 @@ class ReExports:
         return self._known[key]
 
     def _way_of_export(self, module: str, name: str, rest: tuple[str, ...], depth: int) -> Way:
-        export = self._facts.get(module, FileFacts()).exports.get(name.removesuffix(_CALLED))
+        exports = self._facts.get(module, NO_FACTS).exports
+        if exports is None:
+            self.unread.add(module)
+        export = (exports or {}).get(name.removesuffix(_CALLED))
         if export is None:
             return Way.UNKNOWN
         if export.is_kept:

@@ -23,7 +23,10 @@ _CONFTEST = "conftest.py"
 
 
 def programs_of(
-    files: Collection[str], links: Mapping[str, Links], modules: Modules
+    files: Collection[str],
+    links: Mapping[str, Links],
+    modules: Modules,
+    are_all_read: bool = True,
 ) -> tuple[list[frozenset[str]], dict[str, frozenset[str]]]:
     """The files to decide about, in one set for each program, with the others of the program.
 
@@ -34,13 +37,15 @@ def programs_of(
       files: the files to decide about.
       links: the links of all files of the run that may connect them.
       modules: the modules of the run.
+      are_all_read: whether `links` has all these; otherwise files may have more in common, never
+        less, and which of them no import reaches is not known.
 
     Returns:
       The programs; and for each file of the run, files with parts of a training step (`OF_STEPS`)
       that it leads to by imports.
     """
     graph = _Graph(links, modules)
-    graph.add_files_loaded_by_name(files)
+    graph.add_files_loaded_by_name(files, are_all_read)
     leading = graph.reaching(files)
     union = _Union()
     for importer, imported in graph.edges():
@@ -115,15 +120,15 @@ class _Graph:
                 pending.append(importer)
         return found
 
-    def add_files_loaded_by_name(self, files: Iterable[str]) -> None:
-        """Connects the files that no import reaches with those that may load them."""
+    def add_files_loaded_by_name(self, files: Iterable[str], are_all_read: bool) -> None:
+        """Connects files with those that may load them, if no import reaches them or a registry."""
         conftests = [file for file in self._links if os.path.basename(file) == _CONFTEST]
         for conftest in conftests:
             self._add_tests(conftest)
         loaders = [file for file, links in sorted(self._links.items()) if links.loads]
         if not loaders:
             return
-        unreached = [file for file in files if not self._importers.get(file)]
+        unreached = [file for file in files if are_all_read and not self._importers.get(file)]
         tops_of = {loader: self._tops_of(loader) for loader in loaders} if unreached else {}
         self._add_registries(loaders, files)
         self._add_neighbors(unreached)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..facts import Decision, FileFacts, Made
+from ..facts import Decision, Export, FileFacts, Made
 from ..model import FileResult, Finding, Options, Safety
 from ..rules.codes import rules
 from ..rules.rule import Named
@@ -41,6 +41,10 @@ class DataWork:
     def facts(self) -> FileFacts:
         """Nothing, because no file of a program imports this one."""
         return FileFacts()
+
+    def exports(self) -> Mapping[str, Export]:
+        """Nothing."""
+        return {}
 
     def made(self, names: Iterable[str]) -> Mapping[str, Made]:
         """Nothing."""

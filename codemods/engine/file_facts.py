@@ -7,10 +7,9 @@ from typing import Callable
 
 import libcst as cst
 
-from ..facts import SINGLE_FILE, USES_OF_KERAS_2, Export, FileFacts, Need, Trait
+from ..facts import SINGLE_FILE, USES_OF_KERAS_2, Export, FileFacts, Links, Need, Trait
 from ..model import Group, Options
 from ..resolve.legacy_symbols import Legacy, namespace_of
-from ..resolve.links import links_of
 from ..resolve.mentions import Mention
 from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
@@ -23,7 +22,7 @@ from ..rules.to_shim import code_of_place, needs_of_written
 from .comments import Suppressions, may_suppress
 from .render import Place as At, Source
 
-__all__ = ["Locate", "facts_of", "kept_places", "need_at", "obstacles_of"]
+__all__ = ["Locate", "exports_of", "facts_of", "kept_places", "need_at", "obstacles_of"]
 
 _SUPPRESSED = "a comment suppresses the finding, so this place stays"
 _NOT_SELECTED = "--select or --ignore leaves this place as it is"
@@ -40,6 +39,7 @@ Locate = Callable[[Set[cst.CSTNode]], Mapping[cst.CSTNode, At]]
 def facts_of(
     program: Program,
     sources: Sequence[Source],
+    links: Links,
     locate: Locate,
     options: Options,
     rules: Sequence[Rule],
@@ -49,6 +49,7 @@ def facts_of(
     Args:
       program: the file.
       sources: its sources.
+      links: what connects it with others.
       locate: finds the places of nodes in them.
       options: how it is rewritten.
       rules: the rules.
@@ -56,13 +57,12 @@ def facts_of(
     kept = kept_places(program, sources, locate, options)
     groups = {group for place in program.places() if _can_move(place) for group in place.groups}
     foreign = program.keras_2_methods.foreign_uses
-    links = links_of(source.tree for source in sources)
     traits = {*_traits(program), *links.traits, *([Trait.LOOP] if foreign else [])}
     return FileFacts(
         groups=frozenset(groups),
         needs=() if options.to_shim else _needs(program, locate, options, rules, kept),
         traits=frozenset(traits),
-        exports=_exports(program, kept),
+        exports=exports_of(program, kept),
         through=frozenset(
             unclear.path
             for unclear in [*program.unclear, *program.common]
@@ -250,8 +250,13 @@ def _defines_scaling(program: Program) -> bool:
     return any(not scope.bindings.keys().isdisjoint(SCALING) for scope in classes)
 
 
-def _exports(program: Program, kept: Collection[cst.CSTNode]) -> dict[str, Export]:
-    """What the top-level names mean."""
+def exports_of(program: Program, kept: Collection[cst.CSTNode] = ()) -> dict[str, Export]:
+    """What the top-level names mean.
+
+    Args:
+      program: the file.
+      kept: its places that keep their symbols.
+    """
     scope = program.scopes.module_scope
     kept_names = {
         name

@@ -6,13 +6,11 @@ a file takes microseconds; parsing takes up to a tenth of a second.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Collection, Sequence
-from typing import BinaryIO, Union
+from collections.abc import Collection
+from typing import BinaryIO
 
 from ..facts import Trait
-from ..resolve.python_nodes import PythonNodes
 from ..resolve.vocabulary import (
     CROSS_SHARD,
     DISTINCTIVE,
@@ -24,10 +22,10 @@ from ..resolve.vocabulary import (
     TPU,
     code_words,
 )
+from .python_tree import PythonSource
 
 __all__ = [
     "is_in_code",
-    "is_in_nodes",
     "may_concern",
     "may_concern_in",
     "may_name_path",
@@ -80,21 +78,17 @@ def may_concern(source: bytes) -> bool:
     return any(word in source for word in _WHOLE) and bool(_WHOLE_NAMES.search(source))
 
 
-def is_in_code(source: bytes, tree: Union[ast.Module, Exception]) -> bool:
+def is_in_code(source: PythonSource) -> bool:
     """Whether a word of a source is in its code, rather than in a comment or a docstring.
+
+    What Python's own parser cannot parse counts as code.
 
     Args:
       source: a source for which `may_concern` holds.
-      tree: what Python's own parser makes of it; what it cannot parse counts as code.
     """
-    return not isinstance(tree, ast.Module) or is_in_nodes(source, PythonNodes([tree]).all())
-
-
-def is_in_nodes(source: bytes, nodes: Sequence[ast.AST]) -> bool:
-    """Like `is_in_code`, for the nodes of a tree."""
-    if _SUPPRESSION in source:
+    if source.nodes is None or _SUPPRESSION in source.data:
         return True
-    code = "\n".join(set(code_words(nodes))).encode("utf-8", "surrogatepass")
+    code = "\n".join(set(code_words(source.nodes.all()))).encode("utf-8", "surrogatepass")
     return _LOSS_SCALE in code or may_concern(code)
 
 

@@ -1,4 +1,4 @@
-"""Parses sources with Python's own parser, which is many times faster than LibCST's.
+"""Reads sources with Python's own parser, which is many times faster than LibCST's.
 
 Nothing here imports LibCST, which takes longer than the search of a thousand files.
 """
@@ -6,12 +6,14 @@ Nothing here imports LibCST, which takes longer than the search of a thousand fi
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
-from typing import Union
+from typing import Optional, Union
 
 from ..model import FileError
+from ..resolve.python_nodes import PythonNodes
 
-__all__ = ["PythonTree", "SourceError", "error_of", "python_tree"]
+__all__ = ["PythonSource", "PythonTree", "SourceError", "error_of", "python_tree"]
 
 PythonTree = Union[ast.Module, Exception]
 """What Python's own parser makes of a source: a tree, or its error."""
@@ -43,6 +45,27 @@ def python_tree(source: bytes) -> PythonTree:
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return error
+
+
+class PythonSource:
+    """A source, which is parsed once, and whose nodes are collected once.
+
+    Attributes:
+      data: its bytes.
+      tree: what Python's own parser makes of it.
+
+    Args:
+      data: its bytes.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.tree = python_tree(data)
+
+    @functools.cached_property
+    def nodes(self) -> Optional[PythonNodes]:
+        """The nodes of the tree; None if the source cannot be parsed."""
+        return PythonNodes([self.tree]) if isinstance(self.tree, ast.Module) else None
 
 
 def error_of(path: str, error: Union[SourceError, RecursionError]) -> FileError:

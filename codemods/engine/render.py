@@ -7,7 +7,6 @@ nodes begin and end.
 
 from __future__ import annotations
 
-import ast
 import bisect
 import contextlib
 import itertools
@@ -55,7 +54,6 @@ class Source:
     Attributes:
       data: its bytes.
       module: its tree.
-      tree: the tree of Python's own parser; None if this Python cannot parse it.
       text: its text, once nodes have been located.
       places: the places of the located nodes.
 
@@ -71,7 +69,6 @@ class Source:
     def __init__(self, data: bytes, index: int, tree: PythonTree) -> None:
         self.data = data
         self.module = parsed(data, tree)
-        self.tree = tree if isinstance(tree, ast.Module) else None
         self.text = ""
         self.places: dict[cst.CSTNode, Place] = {}
         self._index = index

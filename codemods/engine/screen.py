@@ -2,36 +2,56 @@
 
 LibCST takes longer to import than a thousand files take to search. In nearly all repositories, the
 few files with a legacy word define a function of that name, or import from a module that is called
-like one. What is not certain here is resolved with LibCST.
+like one, or have the word as a key. What is not certain here is resolved with LibCST.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Optional
 
+from ..facts import FileFacts, Links, Trait
 from ..files.excludes import NOTEBOOK
 from ..model import Options
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.python_nodes import PythonNodes
-from ..resolve.vocabulary import LOOK_ALIKES, LOSS_SCALE, MODULE, NAMES, SCALING, TPU
+from ..resolve.vocabulary import (
+    HYPERPARAMETERS,
+    LOOK_ALIKES,
+    LOSS_SCALE,
+    MODULE,
+    NAMES,
+    PRIVATE,
+    SCALING,
+    TPU,
+)
 from .notes import NO_NAME, NOTHING
-from .prefilter import is_in_nodes, may_concern
-from .python_tree import python_tree
+from .prefilter import is_in_code, may_concern
+from .python_tree import PythonSource
 from .tree_size import PYTHON, check_sizes
 
-__all__ = ["may_have_place", "names_made", "note_without_place"]
+__all__ = [
+    "facts_without_place",
+    "is_without_place",
+    "may_have_place",
+    "names_made",
+    "note_without_place",
+]
 
 _SHIM = b"tf_lossscale"
 _SUPPRESSION = b"lossscale:"
 _STAR = re.compile(rb"import[\s\\]*\*")
 _SCALE = "loss_scale"
+_WITH_KEY = ("get", "pop", "setdefault")
+"""Methods of dictionaries of which the first argument is a key."""
 _EXPERIMENTAL = "experimental"
 _NAMED = frozenset([*NAMES, *SCALING, MODULE, _SCALE])
 """The attributes that can be legacy ones."""
 _MODULES = (MODULE, TPU)
+_MIXED = "mixed_float16"
+_SETTING = "set_dtype_policy"
 _FINAL = "keras.mixed_precision"
 _POLICY_NAMES = re.compile("mixed_b?float16")
 _PATH = re.compile(
@@ -45,16 +65,40 @@ def note_without_place(source: bytes, path: str, options: Options) -> Optional[s
     Raises:
       SourceError: if it is too large to be parsed.
     """
-    if path.endswith(NOTEBOOK) or _SHIM in source or _SUPPRESSION in source.lower():
+    if path.endswith(NOTEBOOK) or _is_special(source):
         return None
     check_sizes([source], PYTHON)
-    tree = python_tree(source)
-    if not isinstance(tree, ast.Module):
+    python_source = PythonSource(source)
+    nodes = python_source.nodes
+    if nodes is None:
         return None
-    nodes = PythonNodes([tree]).all()
-    if not is_in_nodes(source, nodes):
+    if not is_in_code(python_source):
         return NO_NAME
     return None if may_have_place(nodes, options) else NOTHING
+
+
+def is_without_place(source: PythonSource, options: Options) -> bool:
+    """Whether a source has no place, and nothing else that decides about its program.
+
+    Its links do, with what they show of it, and the names of mixed policies.
+    """
+    nodes = source.nodes
+    if nodes is None or _is_special(source.data):
+        return False
+    return not (may_have_need(nodes) or may_have_place(nodes, options))
+
+
+def facts_without_place(source: PythonSource, links: Links) -> FileFacts:
+    """What other files must know about a source without a place, which has these links."""
+    nodes = source.nodes.of(ast.Constant) if source.nodes is not None else ()
+    is_mixed = any(isinstance(node.value, str) and _MIXED in node.value for node in nodes)
+    traits = links.traits | ({Trait.MIXED} if is_mixed else frozenset())
+    return FileFacts(traits=traits, exports=None, links=links)
+
+
+def _is_special(source: bytes) -> bool:
+    """Whether a source uses the shim, or has a comment that silences a rule."""
+    return _SHIM in source or _SUPPRESSION in source.lower()
 
 
 def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
@@ -74,10 +118,9 @@ def names_made(source: bytes, names: Iterable[str]) -> frozenset[str]:
     if not possible:
         return uncertain
     check_sizes([source], PYTHON)
-    tree = python_tree(source)
-    if not isinstance(tree, ast.Module):
+    nodes = PythonSource(source).nodes
+    if nodes is None:
         return uncertain | possible
-    nodes = PythonNodes([tree])
     made = {name for node in nodes.all() if not _is_read(node) for name in _names_bound(node)}
     made |= {alias.asname or alias.name.partition(".")[0] for alias in nodes.of(ast.alias)}
     made |= set(_attributes_made(nodes))
@@ -104,14 +147,30 @@ def _attributes_made(nodes: PythonNodes) -> Iterator[str]:
             yield item.value.attr
 
 
-def may_have_place(nodes: Sequence[ast.AST], options: Options) -> bool:
+def may_have_place(nodes: PythonNodes, options: Options) -> bool:
     """Whether a source with these nodes can have a place that a rule migrates or reports."""
-    imports = _Imports(nodes)
+    imports = _Imports(nodes.all())
     return (
         imports.may_be_legacy(options)
-        or any(isinstance(node, ast.FunctionDef) and node.name in SCALING for node in nodes)
-        or any(isinstance(node, ast.Attribute) and _may_be_legacy(node, imports) for node in nodes)
+        or any(function.name in SCALING for function in nodes.of(ast.FunctionDef))
+        or any(_may_be_legacy(attribute, imports) for attribute in nodes.of(ast.Attribute))
         or any(map(_may_name, _strings(nodes)))
+    )
+
+
+def may_have_need(nodes: PythonNodes) -> bool:
+    """Whether a source without a place may do with an optimizer what not every class has.
+
+    If another file of its program makes the optimizer, that can decide which class it makes.
+    """
+    attributes = nodes.of(ast.Attribute)
+    texts = {node.value for node in nodes.of(ast.Constant) if isinstance(node.value, str)}
+    sets_by_name = any(name.id == "setattr" for name in nodes.of(ast.Name))
+    return (
+        any(node.attr in PRIVATE or node.attr == _SETTING for node in attributes)
+        or any(node.attr in HYPERPARAMETERS and not _is_read(node) for node in attributes)
+        or not texts.isdisjoint(PRIVATE)
+        or (sets_by_name and not texts.isdisjoint(HYPERPARAMETERS))
     )
 
 
@@ -243,15 +302,36 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _strings(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The strings of a source that are not statements of their own, such as docstrings."""
-    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        if isinstance(node, ast.Constant) and id(node) not in alone:
+def _strings(nodes: PythonNodes) -> Iterator[str]:
+    """The strings of a source that are not statements of their own, such as docstrings.
+
+    Neither are those of `params["mixed_precision"]` and `params.get("mixed_precision")`, which many
+    configurations have: no object of TensorFlow is read so.
+    """
+    others = {id(node.value) for node in nodes.of(ast.Expr)}
+    others.update(id(node) for node in _keys(nodes) if _is_module(node))
+    for node in nodes.of(ast.Constant):
+        if id(node) not in others:
             if isinstance(node.value, str):
                 yield node.value
             elif isinstance(node.value, bytes):
                 yield node.value.decode("latin-1")
+
+
+def _keys(nodes: PythonNodes) -> Iterator[Optional[ast.expr]]:
+    """The expressions that stand for keys of dictionaries."""
+    for item in nodes.of(ast.Subscript):
+        yield item.slice
+    for display in nodes.of(ast.Dict):
+        yield from display.keys
+    for call in nodes.of(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _WITH_KEY:
+            yield from call.args[:1]
+
+
+def _is_module(node: Optional[ast.expr]) -> bool:
+    """Whether an expression is the name of the module of the legacy symbols, as a string."""
+    return isinstance(node, ast.Constant) and node.value == MODULE
 
 
 def _may_name(text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Optional, Union
 
@@ -16,12 +17,12 @@ import libcst as cst
 from ..decision.decide import Connections, decide
 from ..decision.exports import ReExports
 from ..decision.modules import Modules
-from ..facts import NO_FACTS, Decision, FileFacts, Links, Made
+from ..facts import NO_FACTS, Decision, Export, FileFacts, Links, Made
 from ..files.excludes import NOTEBOOK
 from ..model import FileResult, Finding, Options, Safety
 from ..resolve.conditions import made_of
 from ..resolve.import_lines import may_give
-from ..resolve.links import UNKNOWN, links_of
+from ..resolve.links import UNKNOWN, links_of, links_of_nodes
 from ..resolve.program import Program
 from ..resolve.tree import rebuilt
 from ..rewrite.proposal import Proposal
@@ -30,12 +31,13 @@ from ..rules.rule import Rule
 from ..rules.to_shim import RENAMED, reports_of_written
 from .apply import Outcome
 from .comments import may_suppress
-from .file_facts import facts_of, kept_places, need_at, obstacles_of
+from .file_facts import exports_of, facts_of, kept_places, need_at, obstacles_of
 from .notebook import Notebook, code_of
 from .notes import NO_NAME, NOTHING, note_of, reasons_of_file, why_on_shim
 from .prefilter import is_in_code, may_concern
-from .python_tree import PythonTree, SourceError, error_of, python_tree
+from .python_tree import PythonSource, SourceError, error_of
 from .render import Place, Source
+from .screen import facts_without_place, is_without_place
 from .tree_size import PYTHON, TREES, check_sizes
 
 __all__ = ["UNKNOWN", "FileWork", "links_of_sources", "sources_in", "transform"]
@@ -84,11 +86,15 @@ def sources_in(data: bytes, path: str) -> list[bytes]:
 def links_of_sources(sources: Iterable[bytes]) -> Links:
     """What connects a file with others; of one that cannot be parsed, nothing is known."""
     known = list(sources)
-    trees = map(python_tree, known)
-    return links_of(
-        (tree if isinstance(tree, ast.Module) else None for tree in trees),
-        may_give=any(map(may_give, known)),
-    )
+    return _links_of(list(map(PythonSource, known)), any(map(may_give, known)))
+
+
+def _links_of(sources: Sequence[PythonSource], may_give: bool = True) -> Links:
+    """What connects the file of some sources with others."""
+    if len(sources) == 1 and sources[0].nodes is not None:  # nearly all files
+        return links_of_nodes(sources[0].nodes, may_give)
+    trees = (source.tree for source in sources)
+    return links_of((tree if isinstance(tree, ast.Module) else None for tree in trees), may_give)
 
 
 class _PythonFile:
@@ -140,18 +146,24 @@ class FileWork:
         self._real = real
         self._rules = rules() if only is None else only
         self._parsed: Optional[tuple[Program, list[Source]]] = None
-        self._trees: list[PythonTree] = []
-        self._is_concerned: Optional[bool] = None
+        self._python_sources: list[PythonSource] = []
         self._document: Union[Notebook, _PythonFile, None] = None
         if may_concern(source):
             self._document = Notebook(source) if path.endswith(NOTEBOOK) else _PythonFile(source)
 
     def facts(self) -> FileFacts:
         """What the other files of its program must know."""
-        if not self._has_names():
+        if not self._has_names:
             return NO_FACTS
+        links = _links_of(self._read())
+        if self._is_without_place:
+            return facts_without_place(self._read()[0], links)
         program, sources = self._program()
-        return facts_of(program, sources, self._locate, self._options, self._rules)
+        return facts_of(program, sources, links, self._locate, self._options, self._rules)
+
+    def exports(self) -> dict[str, Export]:
+        """What the top-level names of a file without a place mean."""
+        return exports_of(self._program()[0])
 
     def made(self, names: Iterable[str]) -> dict[str, Made]:
         """What top-level names and attributes of the file are made of."""
@@ -163,12 +175,14 @@ class FileWork:
         document = self._document
         if document is None:
             return FileResult(self._source, note=NO_NAME)
-        if not self._has_names():
+        if not self._has_names:
             found = list(document.findings(self._path, self._options))
             findings = [document.placed(*item) for item in found]
             return FileResult(self._source, tuple(findings), note=document.note or NO_NAME)
+        if self._is_without_place:
+            return FileResult(self._source, note=NOTHING)
         program, sources = self._program()
-        self._drop_python_trees()
+        self._python_sources = []  # only facts need them, and the edits are parsed, too
         outcome = self._outcome(program, sources, decision)
         edits = outcome.edits()
         data = list(document.sources)
@@ -201,30 +215,27 @@ class FileWork:
         has_shim = b"tf_lossscale" in self._source
         return why_on_shim(groups, self._options) if has_shim else ""
 
+    @functools.cached_property
     def _has_names(self) -> bool:
         """Whether a source of the file has in its code a word that a rule looks for."""
-        if self._is_concerned is None:
-            sources = () if self._document is None else self._document.sources
-            is_possible = any(map(may_concern, sources))
-            trees = self._trees_of_sources() if is_possible else ()
-            self._is_concerned = any(
-                may_concern(source) and is_in_code(source, tree)
-                for source, tree in zip(sources, trees)
-            )
-        return self._is_concerned
+        sources = () if self._document is None else self._document.sources
+        if not any(map(may_concern, sources)):
+            return False
+        return any(may_concern(source.data) and is_in_code(source) for source in self._read())
 
-    def _trees_of_sources(self) -> list[PythonTree]:
-        """What Python's own parser makes of the sources."""
-        if not self._trees and self._document is not None:
+    @functools.cached_property
+    def _is_without_place(self) -> bool:
+        """Whether no rule can find anything in the file, whatever is decided about its program."""
+        if not isinstance(self._document, _PythonFile):
+            return False
+        return is_without_place(self._read()[0], self._options)
+
+    def _read(self) -> list[PythonSource]:
+        """The sources as Python's own parser reads them."""
+        if not self._python_sources and self._document is not None:
             check_sizes(self._document.sources, TREES)
-            self._trees = list(map(python_tree, self._document.sources))
-        return self._trees
-
-    def _drop_python_trees(self) -> None:
-        """Frees the trees of Python's parser, which only facts need: the edits are parsed, too."""
-        self._trees = []
-        for source in self._parsed[1] if self._parsed is not None else ():
-            source.tree = None
+            self._python_sources = list(map(PythonSource, self._document.sources))
+        return self._python_sources
 
     def _program(self) -> tuple[Program, list[Source]]:
         """The program and its sources, which are parsed when they are first needed."""
@@ -235,10 +246,9 @@ class FileWork:
                     Notebook(self._source) if is_notebook else _PythonFile(self._source)
                 )
             sources = []
-            trees = self._trees_of_sources()
-            for index, data in enumerate(self._document.sources):
+            for index, source in enumerate(self._read()):
                 with self._in(index):
-                    sources.append(Source(data, index, trees[index]))
+                    sources.append(Source(source.data, index, source.tree))
             self._parsed = Program([source.module for source in sources]), sources
         return self._parsed
 

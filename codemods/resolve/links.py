@@ -21,7 +21,7 @@ from .module_paths import below
 from .python_nodes import PythonNodes
 from .vocabulary import SCALING, STEP_AND_STATE
 
-__all__ = ["IMPORTING", "LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of"]
+__all__ = ["IMPORTING", "LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of", "links_of_nodes"]
 
 UNKNOWN = Links(is_known=False)
 """The links of a file that Python cannot parse."""
@@ -75,7 +75,11 @@ def links_of(trees: Iterable[Optional[ast.Module]], may_give: bool = True) -> Li
     known = list(trees)
     if any(tree is None for tree in known):
         return UNKNOWN
-    nodes = PythonNodes(tree for tree in known if tree is not None)
+    return links_of_nodes(PythonNodes(tree for tree in known if tree is not None), may_give)
+
+
+def links_of_nodes(nodes: PythonNodes, may_give: bool = True) -> Links:
+    """Like `links_of`, for the nodes of all trees."""
     reader = _Reader(nodes)
     loads = any(map(_loads_files, nodes.of(ast.Call)))
     return Links(

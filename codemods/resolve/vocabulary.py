@@ -16,6 +16,7 @@ __all__ = [
     "COMMON",
     "CROSS_SHARD",
     "DISTINCTIVE",
+    "HYPERPARAMETERS",
     "LOOK_ALIKES",
     "LOSS_SCALE",
     "MODULE",
@@ -23,6 +24,7 @@ __all__ = [
     "PARTS",
     "PATH_WORDS",
     "POLICY",
+    "PRIVATE",
     "REWRITE",
     "SCALING",
     "SEGMENTS",
@@ -43,6 +45,15 @@ STEP_AND_STATE = (
     "_optimizer", "dynamic", "dynamic_counter", "initial_scale", "loss_scale",
 )  # fmt: skip
 """What Keras 3's own class does not have, or does in another way: it unscales what it applies."""
+
+PRIVATE = ("_optimizer", "_loss_scale")
+"""Private attributes of the experimental Keras class that programs read."""
+HYPERPARAMETERS = (
+    "beta", "beta_1", "beta_2", "clipnorm", "clipvalue", "decay", "global_clipnorm",
+    "l1_regularization_strength", "l2_regularization_strength", "learning_rate_power", "momentum",
+    "rho",
+)  # fmt: skip
+"""What the final class passed on up to 2.10; every version passes on `learning_rate`."""
 
 NAMES = frozenset(symbol.name for symbol in SYMBOLS if symbol.legacy)
 """The names of all legacy symbols."""

@@ -3,7 +3,8 @@
 1. The workers read the files with legacy names, and return their facts.
 2. What decides about branches is followed into other files, as far as it leads (`FlagSearch`).
 3. The files that may import these files are read for the names that they read.
-4. If the decision depends on which files are one program, the imports of all files are read.
+4. If the decision depends on what is still unknown about programs, the imports of all files are
+   read: it does if it would differ if the files had nothing in common but what is known.
 5. `decide` decides, and the workers edit the files.
 """
 
@@ -127,7 +128,7 @@ class FileSet:
     def _decide(self, workers: Workers) -> Mapping[str, Decision]:
         """Decides, after reading as much of the other files as the decision depends on."""
         facts = self._facts
-        exports = ReExports(facts, self._modules)
+        exports = self._exports(workers)
         flags = self._flags(workers)
         self._read_readers(workers)
         flags.add_given({file: links.given for file, links in self._links.items()})
@@ -143,19 +144,33 @@ class FileSet:
             is_alone=len(self._files) == 1,
         )
         options = self._plan.options
-        apart = known._replace(programs=[frozenset([file]) for file in facts])
         together = known._replace(
             programs=[frozenset([*facts, _OTHERS])], traits={_OTHERS: self._hints}
         )
-        fine = decide(facts, apart, exports, options)
+        fine = decide(facts, self._with_programs(known, are_all_read=False), exports, options)
         coarse = decide(facts, together, exports, options)
         if not any(_differ(facts[file], fine[file], coarse[file]) for file in facts):
             return fine
         self._read_links(workers, None)
-        programs, steps = programs_of(list(facts), self._links, self._modules)
+        return decide(facts, self._with_programs(known, are_all_read=True), exports, options)
+
+    def _with_programs(self, known: Connections, are_all_read: bool) -> Connections:
+        """Adds the programs, as far as the links that were read connect files."""
+        programs, steps = programs_of(list(self._facts), self._links, self._modules, are_all_read)
         traits = {file: links.traits for file, links in self._links.items()}
-        known = known._replace(programs=programs, steps=steps, traits=traits)
-        return decide(facts, known, exports, options)
+        return known._replace(programs=programs, steps=steps, traits=traits)
+
+    def _exports(self, workers: Workers) -> ReExports:
+        """What files mean by their names: files without a place only if others need that."""
+        exports = ReExports(self._facts, self._modules)
+        while exports.unread:
+            jobs = [Job(JobKind.EXPORTS, "", file) for file in sorted(exports.unread)]
+            for number, found in workers.do(jobs):
+                assert isinstance(found, dict)
+                file = jobs[number].real
+                self._facts[file] = self._facts[file]._replace(exports=found)
+            exports = ReExports(self._facts, self._modules)
+        return exports
 
     def _compares(self, file: str) -> bool:
         return Trait.TYPE_TEST in self._links[file].traits
@@ -228,6 +243,5 @@ def edited_alone(path: str, source: bytes, plan: Plan, limits: Limits) -> FileRe
 
 def _differ(facts: FileFacts, fine: Decision, coarse: Decision) -> bool:
     """Whether two decisions about a file differ in what matters to it."""
-    groups = set(facts.groups)
-    is_same = groups & fine.on_shim.keys() == groups & coarse.on_shim.keys()
+    is_same = all(fine.on_shim.get(group) == coarse.on_shim.get(group) for group in facts.groups)
     return not is_same or bool(facts.asks & (fine.others ^ coarse.others))

@@ -226,6 +226,7 @@ class Workers:
                     result = self._desk.do(self._with_source(number, job))
             except LateError as error:
                 result = failed(job, str(error))
+            self._desk.collect_if_due()
             yield number, result
 
     def _give_next(self, worker: _Worker, waiting: _Waiting) -> None:

@@ -22,7 +22,7 @@ from ..engine.tree_size import (
     memory_of_json,
     memory_of_source,
 )
-from ..facts import UNDECIDED, UNREAD, Links, Made
+from ..facts import UNDECIDED, UNREAD, Export, Links, Made
 from ..files import atomic_write
 from ..files.discover import words
 from ..files.excludes import NOTEBOOK, is_data
@@ -76,12 +76,11 @@ class Desk:
         self._garbage = 0
         """Bytes that the trees of files may take that were not finished as planned."""
 
-    def is_garbage_due(self) -> bool:
-        """Whether so much has been read that unused trees should be collected."""
-        is_due = self._garbage > _MOST_GARBAGE
-        if is_due:
+    def collect_if_due(self) -> None:
+        """Collects unused trees if so much has been read that there may be many."""
+        if self._garbage > _MOST_GARBAGE:
+            gc.collect()
             self._garbage = 0
-        return is_due
 
     def do(self, job: Job) -> object:
         """Carries out a job. Never raises, never writes."""
@@ -91,6 +90,8 @@ class Desk:
             return self._read(job)
         if job.kind is JobKind.EDIT:
             return self._edit(job)
+        if job.kind is JobKind.EXPORTS:
+            return self._exports(job)
         if job.kind is JobKind.MADE:
             return self._made(job)
         return self._links(job.files, job.words)
@@ -163,6 +164,16 @@ class Desk:
         if is_data(job.path):
             return DataWork(source, options, job.path)
         return FileWork(source, options, job.path, job.real)
+
+    def _exports(self, job: Job) -> Mapping[str, Export]:
+        """What the top-level names of a file mean; nothing, if it cannot be read or parsed."""
+        try:
+            work, size = self._begin(atomic_write.read(job.real, self._limits.size), job)
+            exports = work.exports()
+            self._finish(work, size)
+            return exports
+        except Exception:
+            return {}
 
     def _made(self, job: Job) -> Mapping[str, Made]:
         """What names of a file are made of; of nothing, if it cannot be read or parsed.

@@ -65,6 +65,7 @@ class JobKind(enum.Enum):
 
     SCREEN = "say whether it can have a place to migrate"  # FileResult, or None if it can
     READ = "read it, and collect its facts"  # Read
+    EXPORTS = "say what its top-level names mean"  # dict[str, Export]
     MADE = "say what names of it are made of"  # dict[str, Made]
     LINKS = "say what connects it, and others, with other files"  # dict[str, Links]
     EDIT = "edit it after the decision"  # FileResult

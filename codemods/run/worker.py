@@ -135,8 +135,7 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
             result = desk.do(job)
             _end_after(0)
             pipe.send(result)
-            if desk.is_garbage_due():
-                gc.collect()
+            desk.collect_if_due()
 
 
 def _end_after(seconds: float) -> None:

@@ -4,7 +4,7 @@ import libcst as cst
 import pytest
 from tf_lossscale_codemods.engine import prefilter
 from tf_lossscale_codemods.engine.prefilter import is_in_code, may_concern
-from tf_lossscale_codemods.engine.python_tree import python_tree
+from tf_lossscale_codemods.engine.python_tree import PythonSource
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.resolve.vocabulary import DISTINCTIVE
@@ -149,7 +149,7 @@ def test_the_first_words_of_the_prefilter_let_all_others_through():
 )
 def test_comments_docstrings_and_definitions_are_not_code(source):
     assert may_concern(source)
-    assert not is_in_code(source, python_tree(source))
+    assert not is_in_code(PythonSource(source))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_comments_docstrings_and_definitions_are_not_code(source):
     ],
 )
 def test_names_and_strings_are_code(source):
-    assert is_in_code(source, python_tree(source))
+    assert is_in_code(PythonSource(source))
 
 
 @pytest.mark.parametrize(
