@@ -59,20 +59,18 @@ class _Made:
 
     def __init__(self, nodes: PythonNodes, bound: Mapping[str, Set[str]]) -> None:
         """Finds what shows the version, and follows it through the names of the file."""
+        self._nodes = nodes
         self._bound = {name: paths for name, paths in bound.items() if any(map(root_of, paths))}
         """Those of TensorFlow: most files have none, and nothing else is looked at."""
         named = self._bound.items()
         self._names = {name for name, paths in named if any(map(shows_version, paths))}
-        shown = list(self._shown(nodes)) if self._bound else []
+        shown = list(self._shown()) if self._bound else []
         self.is_any = bool(shown or self._names)
-        self._parents: dict[int, ast.AST] = {}
         self._including: set[int] = set()
         """The `id`s of the expressions that have a part that is made of the version, and of the
         functions that return one."""
         if self.is_any:
-            for node in nodes.all():
-                self._parents.update((id(part), node) for part in ast.iter_child_nodes(node))
-            self._follow(shown, nodes)
+            self._follow(shown)
 
     def includes(self, node: Optional[ast.AST]) -> bool:
         """Whether an expression has a part that is made of the version."""
@@ -87,10 +85,10 @@ class _Made:
         elif isinstance(statement, ast.Assign) and self.includes(statement.value):
             yield from _plain_names(statement.targets)
 
-    def _follow(self, shown: Iterable[ast.AST], nodes: PythonNodes) -> None:
+    def _follow(self, shown: Iterable[ast.AST]) -> None:
         """Finds all that is made of these expressions; each part and each name is seen once."""
         reads: dict[str, list[ast.AST]] = {}
-        for read in nodes.of(ast.Name):
+        for read in self._nodes.of(ast.Name):
             reads.setdefault(read.id, []).append(read)
         pending = [*shown, *(read for name in self._names for read in reads.get(name, ()))]
         while pending:
@@ -109,20 +107,20 @@ class _Made:
             if id(around) in self._including:
                 return None
             self._including.add(id(around))
-            around = self._parents.get(id(around))
+            around = self._nodes.parents.get(id(around))
         if isinstance(around, ast.Return):
             while around is not None and not isinstance(around, _FUNCTIONS):
-                around = self._parents.get(id(around))
+                around = self._nodes.parents.get(id(around))
             if around is not None:
                 self._including.add(id(around))
         return around
 
-    def _shown(self, nodes: PythonNodes) -> Iterator[ast.AST]:
+    def _shown(self) -> Iterator[ast.AST]:
         """The expressions that show the version, or what it has."""
-        for attribute in nodes.of(ast.Attribute):
-            if may_show_version(attribute.attr) and self._is_version(attribute):
-                yield attribute
-        yield from filter(self._shows, nodes.of(ast.Call))
+        for name, attributes in self._nodes.attributes.items():
+            if may_show_version(name):
+                yield from filter(self._is_version, attributes)
+        yield from filter(self._shows, self._nodes.calls_of(_SHOWING))
 
     def _is_version(self, node: ast.Attribute) -> bool:
         names = [node.attr]
@@ -136,7 +134,7 @@ class _Made:
 
     def _shows(self, call: ast.Call) -> bool:
         """Whether a call such as `hasattr(tf, "contrib")` shows what a version has."""
-        is_showing = isinstance(call.func, ast.Name) and call.func.id in _SHOWING
+        is_showing = isinstance(call.func, ast.Name)
         first = call.args[0] if is_showing and call.args else None
         while isinstance(first, ast.Attribute):
             first = first.value

@@ -28,6 +28,7 @@ __all__ = [
     "Root",
     "groups_named",
     "is_of_shim",
+    "is_of_tensorflow",
     "is_whole",
     "legacy_of",
     "may_show_version",
@@ -273,13 +274,18 @@ _RULES_OF_FINALS = {
 _NAMESPACES = frozenset(path.rpartition(".")[0] for path in _TABLE) - {"estimator.tpu"}
 
 
+_KERAS = ("keras", "tf_keras")
+_TENSORFLOW = ("tensorflow", "tensorflow_core")
+_PACKAGES = frozenset([*_KERAS, *_TENSORFLOW, _SHIM])
+
+
 @functools.lru_cache(maxsize=4096)
 def root_of(path: str) -> Optional[Root]:
     """Splits `path` after its TensorFlow namespace; None for other libraries."""
     first, _, rest = path.partition(".")
-    if first in ("keras", "tf_keras"):
+    if first in _KERAS:
         return Root(first, rest)
-    if first not in ("tensorflow", "tensorflow_core"):
+    if first not in _TENSORFLOW:
         return None
     name = "tf"
     while True:
@@ -305,6 +311,11 @@ def may_show_version(name: str) -> bool:
 def is_of_shim(path: str) -> bool:
     """Whether `path` is the shim, or in it."""
     return path.partition(".")[0] == _SHIM
+
+
+def is_of_tensorflow(path: str) -> bool:
+    """Whether `path` leads to TensorFlow, to a Keras, or to the shim."""
+    return path.partition(".")[0] in _PACKAGES
 
 
 @functools.lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from typing import Any, Optional
 from ..facts import Links, Trait
 from ..project.entry_points import objects_named
 from .given_names import names_given
-from .legacy_symbols import is_of_shim, root_of
+from .legacy_symbols import is_of_tensorflow
 from .module_paths import below
 from .python_nodes import PythonNodes
 from .vocabulary import SCALING, STEP_AND_STATE
@@ -47,6 +47,7 @@ LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))})\b".encode())
 NAMES_IN_TEXT = re.compile(rf"\b(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
 """One of these words is in each file that, besides, has the whole name of a module as text."""
 _APPLYING = ("apply_gradients", "minimize", *SCALING)
+_RESTORING = ("load_weights", "restore_or_initialize")
 _REGULAR_EXPRESSIONS = ("re", "regex")
 _LOOKING = ("hasattr", "isinstance", "print", "type")
 """Functions that do nothing with an optimizer that they are given."""
@@ -81,7 +82,7 @@ def links_of(trees: Iterable[Optional[ast.Module]], may_give: bool = True) -> Li
 def links_of_nodes(nodes: PythonNodes, may_give: bool = True) -> Links:
     """Like `links_of`, for the nodes of all trees."""
     reader = _Reader(nodes)
-    loads = any(map(_loads_files, nodes.of(ast.Call)))
+    loads = any(map(_loads_files, nodes.calls_of((*IMPORTING, *_LOADING))))
     return Links(
         imports=frozenset(reader.imports),
         reads={module: frozenset(names) for module, names in reader.reads().items()},
@@ -109,9 +110,10 @@ class _Reader:
             self._import(statement)
         for from_import in nodes.of(ast.ImportFrom):
             self._import_from(from_import)
-        for call in nodes.of(ast.Call):
+        for call in nodes.calls_of((*IMPORTING, *_PATCHING)):
             self._import_by_name(list(_named_modules(call)))
-            for module, name in _entry_points(call):
+        for keyword in nodes.of(ast.keyword):
+            for module, name in _entry_points(keyword):
                 self._import_object(module, name)
         for assign in nodes.of(ast.Assign):
             self.imports.update(_plugins(assign.targets, assign.value))
@@ -164,9 +166,9 @@ class _Reader:
             root, attributes = _chain(attribute)
             if root not in self.names_of_tensorflow:
                 names.update(attributes)
-        for call in self._nodes.of(ast.Call):
-            is_getattr = _function(call) == "getattr" and len(call.args) > 1
-            if is_getattr and _chain(call.args[0])[0] not in self.names_of_tensorflow:
+        for call in self._nodes.calls_of(["getattr"]):
+            has_name = len(call.args) > 1
+            if has_name and _root(call.args[0]) not in self.names_of_tensorflow:
                 names.add(_literal(call.args[1]) or _ANY)
         return frozenset(names)
 
@@ -174,8 +176,12 @@ class _Reader:
     def _chains(self) -> list[ast.Attribute]:
         """The ends of chains of attributes; a chain reads all that its beginnings read."""
         attributes = self._nodes.of(ast.Attribute)
-        inner = {id(attribute.value) for attribute in attributes}
-        return [attribute for attribute in attributes if id(attribute) not in inner]
+        return [attribute for attribute in attributes if id(attribute) not in self._inner]
+
+    @functools.cached_property
+    def _inner(self) -> set[int]:
+        """The `id`s of the expressions of which an attribute is read."""
+        return {id(attribute.value) for attribute in self._nodes.of(ast.Attribute)}
 
     @functools.cached_property
     def names_of_tensorflow(self) -> frozenset[str]:
@@ -184,7 +190,7 @@ class _Reader:
         Neither `None`, as where an import fails, nor a parameter of the same name counts.
         """
         sources = {
-            name: set() if all(map(_is_of_tensorflow, paths)) else {_OTHER}
+            name: set() if all(map(is_of_tensorflow, paths)) else {_OTHER}
             for name, paths in self.bound.items()
         }
         for name, first_names in self._first_names_assigned().items():
@@ -214,19 +220,23 @@ class _Reader:
         paths = {
             name: frozenset(path for path in paths if path.rpartition(".")[2] != name)
             for name, paths in self.bound.items()
-            if not all(map(_is_of_tensorflow, paths))
+            if not all(map(is_of_tensorflow, paths))
         }
         return {name: found for name, found in paths.items() if found}
 
     def reads(self) -> dict[str, set[str]]:
-        """The names that are read from each path that may be a module."""
-        attributes = self._nodes.of(ast.Attribute)
-        inner = {id(attribute.value) for attribute in attributes}
+        """The names that are read from each path that may be a module of the program."""
+        bound = {
+            name: [path for path in paths if not is_of_tensorflow(path)]
+            for name, paths in self.bound.items()
+        }
         for attribute in self._chains:
-            self._read_chain(attribute)
+            paths = bound.get(_root(attribute))
+            if paths:  # few chains
+                self._read_chain(attribute, paths)
         for name in self._nodes.of(ast.Name):
-            if name.id in self.bound and id(name) not in inner:
-                for path in self.bound[name.id]:
+            if name.id in bound and id(name) not in self._inner:
+                for path in bound[name.id]:
                     self._read(path, _ANY)
         if self.stars:
             names = self._names_of_stars()
@@ -234,9 +244,9 @@ class _Reader:
                 self._reads.setdefault(module, set()).update(names)
         return self._reads
 
-    def _read_chain(self, node: ast.Attribute) -> None:
-        root, names = _chain(node)
-        for path in self.bound.get(root, ()):
+    def _read_chain(self, node: ast.Attribute, paths: Iterable[str]) -> None:
+        names = _chain(node)[1]
+        for path in paths:
             module = path
             for name in names:
                 self._read(module, name)
@@ -257,7 +267,7 @@ def _first_name(value: Optional[ast.expr]) -> str:
     """The first name of a chain that is assigned, or the word `None`, or else `_OTHER`."""
     if isinstance(value, ast.Constant) and value.value is None:
         return _NONE
-    return (_chain(value)[0] if value is not None else "") or _OTHER
+    return (_root(value) if value is not None else "") or _OTHER
 
 
 def _settled(sources: Mapping[str, Set[str]]) -> frozenset[str]:
@@ -276,11 +286,6 @@ def _settled(sources: Mapping[str, Set[str]]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_of_tensorflow(path: str) -> bool:
-    """Whether a path leads to TensorFlow, to a Keras, or to the shim."""
-    return root_of(path) is not None or is_of_shim(path)
-
-
 def _chain(node: ast.expr) -> tuple[str, list[str]]:
     """The first name of a chain of attributes, and the others; empty if it has no first name."""
     names: list[str] = []
@@ -288,6 +293,13 @@ def _chain(node: ast.expr) -> tuple[str, list[str]]:
         names.append(node.attr)
         node = node.value
     return (node.id if isinstance(node, ast.Name) else ""), names[::-1]
+
+
+def _root(node: ast.expr) -> str:
+    """The first name of a chain of attributes; empty if it has none."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _names(node: ast.expr) -> tuple[str, ...]:
@@ -317,24 +329,22 @@ def _literal(value: ast.expr) -> str:
 
 def _named_modules(call: ast.Call) -> Iterator[str]:
     """The modules that a call such as `import_module("pkg.amp")` names."""
-    function, text = _function(call), _first_text(call)
-    if function in IMPORTING or function in _PATCHING:
-        parts = text.partition(":")[0].split(".")
-        if text and all(part.isidentifier() or not part for part in parts):
-            # `locate("pkg.amp.Wrap")` and `patch("pkg.amp.Wrap")` import pkg.amp.
-            yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
+    text = _first_text(call)
+    parts = text.partition(":")[0].split(".")
+    if text and all(part.isidentifier() or not part for part in parts):
+        # `locate("pkg.amp.Wrap")` and `patch("pkg.amp.Wrap")` import pkg.amp.
+        yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
 
 
-def _entry_points(call: ast.Call) -> Iterator[tuple[str, str]]:
+def _entry_points(keyword: ast.keyword) -> Iterator[tuple[str, str]]:
     """The modules, and their names, in the entry points of `setup(entry_points={...})`.
 
     One program loads the entry points of a group, such as the plugins of a trainer.
     """
-    for keyword in call.keywords:
-        if keyword.arg == "entry_points":
-            for text in _texts_in(keyword.value):
-                for line in text.splitlines():
-                    yield from objects_named(line.partition("=")[2])
+    if keyword.arg == "entry_points":
+        for text in _texts_in(keyword.value):
+            for line in text.splitlines():
+                yield from objects_named(line.partition("=")[2])
 
 
 def _plugins(targets: Sequence[ast.expr], value: Optional[ast.expr]) -> Iterator[str]:
@@ -363,36 +373,32 @@ def _loads_files(call: ast.Call) -> bool:
 
 def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:
     """What a file has, as far as attributes show."""
-    attributes = nodes.of(ast.Attribute)
-    names = {name.id for name in nodes.of(ast.Name)}
-    names |= {alias.name for alias in nodes.of(ast.alias)}
-    is_compiling = (
-        node.attr == "compile" and _chain(node.value)[0] not in _REGULAR_EXPRESSIONS
-        for node in attributes
-    )
+    attributes = nodes.attributes
     got = _attributes_got(nodes, reader) | _attributes_matched(nodes)
-    names |= got
-    loads_models = "load_model" in names or any(node.attr == "load_model" for node in attributes)
-    if loads_models:
+    if "load_model" in attributes or "load_model" in got or _has_name(nodes, "load_model"):
         yield Trait.LOAD
-    if "compile" in got or any(is_compiling):
+    owners = (_root(node.value) for node in attributes.get("compile", ()))
+    if "compile" in got or any(owner not in _REGULAR_EXPRESSIONS for owner in owners):
         yield Trait.COMPILE
-    makes_checkpoints = any(node.attr == "Checkpoint" for node in attributes)
-    if any(_restores(node, makes_checkpoints) for node in attributes):
+    if any(name in attributes for name in _RESTORING) or _restores_checkpoint(attributes):
         yield Trait.RESTORE
-    yield from _step_traits(nodes, attributes, got)
-    if any(node.attr in STEP_AND_STATE for node in attributes):
+    yield from _step_traits(nodes, got)
+    if any(name in attributes for name in STEP_AND_STATE):
         yield Trait.STEP
     if any(map(_compares_type, nodes.of(ast.Compare))):
         yield Trait.TYPE_TEST
 
 
-def _restores(node: ast.Attribute, makes_checkpoints: bool) -> bool:
-    """Whether a method restores weights, or a checkpoint that the file makes or has by its name."""
-    if node.attr in ("load_weights", "restore_or_initialize"):
-        return True
-    first, others = _chain(node.value)
-    return node.attr == "restore" and (makes_checkpoints or [first, *others][-1].endswith("ckpt"))
+def _has_name(nodes: PythonNodes, name: str) -> bool:
+    """Whether a file has a variable of a name, or imports it."""
+    has_variable = any(node.id == name for node in nodes.of(ast.Name))
+    return has_variable or any(alias.name == name for alias in nodes.of(ast.alias))
+
+
+def _restores_checkpoint(attributes: Mapping[str, Sequence[ast.Attribute]]) -> bool:
+    """Whether a method restores a checkpoint that the file makes or has by its name."""
+    owners = (_names(node.value)[-1] for node in attributes.get("restore", ()))
+    return any("Checkpoint" in attributes or owner.endswith("ckpt") for owner in owners)
 
 
 def _compares_type(node: ast.Compare) -> bool:
@@ -404,9 +410,7 @@ def _compares_type(node: ast.Compare) -> bool:
     )
 
 
-def _step_traits(
-    nodes: PythonNodes, attributes: Sequence[ast.Attribute], got: Set[str]
-) -> Iterator[Trait]:
+def _step_traits(nodes: PythonNodes, got: Set[str]) -> Iterator[Trait]:
     """What a file has of a training step with the optimizer that a Keras model has compiled.
 
     That can have any name in the step, as after `self.opt = model.optimizer`, also in another file.
@@ -414,25 +418,24 @@ def _step_traits(
 
     Args:
       nodes: the nodes of the file.
-      attributes: those that are attributes.
       got: the names of attributes that calls and patterns read.
     """
-    if any(node.attr == "scale_loss" for node in attributes):
+    if "scale_loss" in nodes.attributes:
         return
-    applying = [node for node in attributes if node.attr in _APPLYING]
+    applying = [node for name in _APPLYING for node in nodes.attributes.get(name, ())]
     if applying or not got.isdisjoint(_APPLYING):
         yield Trait.APPLIES
-    of_models = _optimizers_of_models(nodes, attributes)
+    of_models = _optimizers_of_models(nodes)
     if any(id(node.value) in of_models for node in applying):
         yield Trait.LOOP
-    is_named = "optimizer" in got or _reads_dictionary(nodes, attributes)
-    if is_named or of_models - _looked_at(nodes, attributes):
+    is_named = "optimizer" in got or _reads_dictionary(nodes)
+    if is_named or (of_models and of_models - _looked_at(nodes)):
         yield Trait.HANDED_ON
 
 
-def _looked_at(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[int]:
+def _looked_at(nodes: PythonNodes) -> set[int]:
     """The `id`s of expressions that are only compared or shown, or asked for an attribute."""
-    looked_at = {id(node.value) for node in attributes}
+    looked_at = {id(node.value) for node in nodes.of(ast.Attribute)}
     for comparison in nodes.of(ast.Compare):
         looked_at.update(map(id, [comparison.left, *comparison.comparators]))
     for call in nodes.of(ast.Call):
@@ -441,12 +444,12 @@ def _looked_at(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[i
     return looked_at
 
 
-def _optimizers_of_models(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> set[int]:
+def _optimizers_of_models(nodes: PythonNodes) -> set[int]:
     """The `id` of each read of `x.optimizer`, unless its class assigns an optimizer to that.
 
     What is outside of classes counts as one more class, and a class in another one as its part.
     """
-    optimizers = [node for node in attributes if node.attr == "optimizer"]
+    optimizers = nodes.attributes.get("optimizer", [])
     found = {id(node) for node in optimizers if isinstance(node.ctx, ast.Load)}
     if len(found) == len(optimizers):
         return found  # nearly all files, without a search through their classes
@@ -456,7 +459,7 @@ def _optimizers_of_models(nodes: PythonNodes, attributes: Sequence[ast.Attribute
             continue  # a class in another one, which is further left and so came first
         inside = PythonNodes([scope])
         seen.update(map(id, inside.of(ast.ClassDef)))
-        own = [node for node in inside.of(ast.Attribute) if node.attr == "optimizer"]
+        own = inside.attributes.get("optimizer", [])
         seen.update(map(id, own))
         found -= _assigned(own)
     return found - _assigned([node for node in optimizers if id(node) not in seen])
@@ -477,14 +480,14 @@ def _only_looks(call: ast.Call) -> bool:
     return _function(call) in _LOOKING or (bool(name) and name not in _APPLYING)
 
 
-def _reads_dictionary(nodes: PythonNodes, attributes: Sequence[ast.Attribute]) -> bool:
+def _reads_dictionary(nodes: PythonNodes) -> bool:
     """Whether the file may read `optimizer` in the dictionary of an object.
 
     As in `vars(x)["optimizer"]`, `{**x.__dict__}.get("optimizer")`, or with a key that is no
     literal. `vars(arguments)["rate"]` is common, and is none of these.
     """
-    dictionaries = {id(call) for call in nodes.of(ast.Call) if _function(call) in _DICTIONARIES}
-    dictionaries |= {id(node) for node in attributes if node.attr == "__dict__"}
+    dictionaries = set(map(id, nodes.calls_of(_DICTIONARIES)))
+    dictionaries.update(map(id, nodes.attributes.get("__dict__", ())))
     if not dictionaries:
         return False
     if any(constant.value == "optimizer" for constant in nodes.of(ast.Constant)):
@@ -501,13 +504,13 @@ def _attributes_got(nodes: PythonNodes, reader: _Reader) -> set[str]:
     names may stand for is not asked where TensorFlow is read, as in jpata/particleflow:
     `getattr(tf.keras.losses, config["loss"])`.
     """
-    named = [(call, name) for call in nodes.of(ast.Call) for name in _names_given(call)]
+    named = [(call, name) for call in nodes.calls_of(_READING) for name in _names_given(call)]
     variables = {name.id for _, name in named if isinstance(name, ast.Name)}
     known = _texts_of_variables(nodes, variables) if variables else {}
     texts = []
     for call, name in named:
         found = known.get(name.id, []) if isinstance(name, ast.Name) else [_literal(name)]
-        if not any(found) and _chain(call.args[0])[0] not in reader.names_of_tensorflow:
+        if not any(found) and _root(call.args[0]) not in reader.names_of_tensorflow:
             found = _possible_names(name)
         texts += found
     return {name for text in texts for name in text.split(".")}
@@ -529,9 +532,8 @@ def _possible_names(name: ast.expr) -> list[str]:
 
 
 def _names_given(call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call that are names of attributes; none if it reads no attributes."""
-    function = _function(call)
-    return call.args[_READING[function]] if function in _READING else []
+    """The arguments of a call of one of these functions that are names of attributes."""
+    return call.args[_READING[_function(call)]]
 
 
 def _texts_of_variables(nodes: PythonNodes, variables: Set[str]) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ Nearly all the time of a run over many files can go into this: `ast.walk` takes 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -63,6 +64,45 @@ class PythonNodes:
     def of(self, kind: type[_Node]) -> list[_Node]:
         """The nodes of a class, in no particular order."""
         return self._found.get(kind, [])
+
+    @functools.cached_property
+    def attributes(self) -> dict[str, list[ast.Attribute]]:
+        """The attributes by their name."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for attribute in self.of(ast.Attribute):
+            found.setdefault(attribute.attr, []).append(attribute)
+        return found
+
+    @functools.cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls by the last name of what is called; that of `x[0]()` is empty."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.of(ast.Call):
+            function = call.func
+            if isinstance(function, ast.Attribute):
+                name = function.attr
+            else:
+                name = function.id if isinstance(function, ast.Name) else ""
+            found.setdefault(name, []).append(call)
+        return found
+
+    @functools.cached_property
+    def parents(self) -> dict[int, ast.AST]:
+        """The node that each node is a part of, by its `id`; `ast.iter_child_nodes` is slower."""
+        found: dict[int, ast.AST] = {}
+        for kind, nodes in self._found.items():
+            for name in _fields[kind]:
+                for node in nodes:
+                    value = getattr(node, name, None)
+                    if value.__class__ is list:
+                        found.update((id(part), node) for part in value)
+                    elif value is not None:
+                        found[id(value)] = node
+        return found
+
+    def calls_of(self, names: Iterable[str]) -> list[ast.Call]:
+        """The calls of functions with these names."""
+        return [call for name in names for call in self.calls.get(name, ())]
 
     def all(self) -> list[ast.AST]:
         """All nodes, in no particular order."""
