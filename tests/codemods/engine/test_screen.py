@@ -39,6 +39,9 @@ WITHOUT_PLACE = {
         "x = export('__internal__.train.is_mixed_precision_graph_rewrite_enabled')\n"
     ),
     "the name of a policy": "name = 'mixed_float16'\n",
+    "a key of a configuration": (
+        "p = {'mixed_precision': True}\np['mixed_precision'] = p.get('mixed_precision', 1)\n"
+    ),
     "a sentence": "raise ValueError('cross_replica_sum needs a shape, and mixed_precision, too')\n",
 }
 WITHOUT_NAME = {
@@ -57,6 +60,8 @@ UNCERTAIN = {
     "the name of a class": "is_scaled = type(opt).__name__ == 'LossScaleOptimizer'\n",
     "a method that is gone": "gradients = opt.get_unscaled_gradients(gradients)\n",
     "the end of a path": "getattr(tf.keras, 'mixed_precision')\n",
+    "a key that is a path": "x = modules['tensorflow.keras.mixed_precision.experimental']\n",
+    "an argument that is no key": "x = read(tf.keras, 'mixed_precision')\n",
     "a comment that silences": "x = 1  # lossscale: ignore[LS301]\n",
     "the shim": "import tf_lossscale as tfls\nx = tfls.keras.mixed_precision\n",
     "what Python cannot parse": "print 'LossScaleOptimizer'\n",
@@ -83,6 +88,41 @@ def assert_resolved_to_nothing(source: bytes):
             result = transform(source, options, "a.py")
             assert (result.source, result.findings, result.error) == (source, (), None), options
             assert result.note == note
+
+
+# Without a place, each of these has a need that counts if another file makes the optimizer.
+NEEDS = {
+    "a private attribute": "def f(opt):\n    return opt._optimizer\n",
+    "a private attribute by its name": "def f(opt):\n    return getattr(opt, '_loss_scale')\n",
+    "a hyperparameter": "def f(opt):\n    opt.momentum = 0.5\n",
+    "a hyperparameter by its name": "def f(opt):\n    setattr(opt, 'beta_1', 0.5)\n",
+    "a policy by another name": "def f(keras):\n    keras.config.set_dtype_policy('x')\n",
+}
+FREE = {
+    "a hyperparameter that is read": "def f(opt):\n    return opt.momentum\n",
+    "a mixed policy": "name = 'mixed_float16'\n",
+    "a step": "def f(model):\n    model.optimizer.apply_gradients(())\n    model.compile('sgd')\n",
+    "imports": "import importlib\nfrom . import a\nimport tensorflow as tf\ntf.x(a.y)\n",
+}
+KEY = "CONFIG = {'mixed_precision': True}\n\n\n"
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", [*WITHOUT_PLACE, *NEEDS, *FREE])
+def test_facts_without_libcst(name, options):
+    """They are those that LibCST finds, but for what is read only if another file needs it."""
+    source = (KEY + {**WITHOUT_PLACE, **NEEDS, **FREE}[name]).encode()
+    work = FileWork(source, options, "a.py", "a.py")
+    found = work.facts()
+    assert name not in NEEDS or found.exports is not None
+    assert name not in FREE or found.exports is None
+    exports = work.exports()
+    resolved = FileWork(source, options, "a.py", "a.py")
+    resolved._is_without_place = False
+    wanted = resolved.facts()
+    if found.exports is None:  # then nothing asks for the traits of other files
+        wanted = wanted._replace(asks=frozenset())
+    assert found._replace(exports=exports) == wanted
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.slug)

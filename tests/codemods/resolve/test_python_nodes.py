@@ -37,4 +37,15 @@ def test_each_node_is_found_once(source):
     wanted = [node for node in ast.walk(tree) if not isinstance(node, LEFT_OUT)]
     found = PythonNodes([tree]).all()
     assert sorted(map(id, found)) == sorted(map(id, wanted))
+    parents = {id(part): node for node in wanted for part in ast.iter_child_nodes(node)}
+    assert PythonNodes([tree]).parents.items() >= {
+        (number, parents[number]) for number in map(id, wanted) if number in parents
+    }
     assert PythonNodes([tree]).of(ast.Name) == [node for node in found if type(node) is ast.Name]
+
+
+def test_calls_and_attributes_by_name():
+    nodes = PythonNodes([ast.parse("a.run(run(1), x[0]())\na.b.run\na.b = 1\n")])
+    assert {name: len(calls) for name, calls in nodes.calls.items()} == {"run": 2, "": 1}
+    assert len(nodes.calls_of(["run", "none"])) == 2
+    assert {name: len(found) for name, found in nodes.attributes.items()} == {"run": 2, "b": 2}

@@ -46,6 +46,12 @@ def test_a_module_that_stays_is_reported_where_it_is_read(command_line):
     assert "wrap.py:3 LS902 manual" in result.findings
 
 
+def test_a_class_of_the_project_in_a_file_without_a_place(command_line):
+    own = "CONFIG = {'mixed_precision': True}\n\n\nclass LossScaleOptimizer:\n    pass\n"
+    used = "from own import LossScaleOptimizer\n\nopt = LossScaleOptimizer(1)\n"
+    assert migrate(command_line, {"own.py": own, "use.py": used}).findings == []
+
+
 def test_a_file_that_names_no_class_is_not_searched_for_what_it_does_to_an_optimizer(command_line):
     made = "import tensorflow as tf\n\nopt = tf.keras.mixed_precision.experimental."
     made += "LossScaleOptimizer(tf.keras.optimizers.SGD(), 'dynamic')\n"

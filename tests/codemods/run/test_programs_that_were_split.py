@@ -427,6 +427,25 @@ WITH_OWN_OPTIMIZER = {
 }
 
 
+AS_VALUE = "import tensorflow as tf\n\nmp = tf.keras.mixed_precision.experimental\nuse(mp)\n"
+
+
+def test_a_message_names_every_place_of_the_program(command_line):
+    """Each file alone goes to the shim, too: then its message named its own place only."""
+    places = {"a.py": AS_VALUE, "b.py": AS_VALUE}
+    for between in (
+        {"main.py": "import a, b\n"},
+        {"main.py": "import to_a, to_b\n", "to_a.py": "import a\n", "to_b.py": "import b\n"},
+    ):
+        messages = migrate(command_line, {**places, **between}).messages
+        assert "once this line and b.py:4 are changed" in messages
+        assert "once this line is changed" not in messages
+    apart = {"main.py": "import to_a\n", "to_b.py": "import b\n", "to_a.py": "import a\n"}
+    messages = migrate(command_line, {**places, **apart}).messages
+    assert messages.count("once this line is changed") == 2
+    assert "b.py" not in messages
+
+
 def test_a_policy_goes_with_model_optimizer(command_line):
     """On Keras 3, each of these left the weights as they were, and no finding said so."""
     cases = {**WITH_MODEL_OPTIMIZER, **WITH_OWN_OPTIMIZER}
