@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -91,13 +92,10 @@ class PythonNodes:
         """The node that each node is a part of, by its `id`; `ast.iter_child_nodes` is slower."""
         found: dict[int, ast.AST] = {}
         for kind, nodes in self._found.items():
-            for name in _fields[kind]:
-                for node in nodes:
-                    value = getattr(node, name, None)
-                    if value.__class__ is list:
-                        found.update((id(part), node) for part in value)
-                    elif value is not None:
-                        found[id(value)] = node
+            for name, node in itertools.product(_fields[kind], nodes):
+                value = getattr(node, name, None)
+                parts = value if value.__class__ is list else (value,)
+                found.update((id(part), node) for part in parts)
         return found
 
     def calls_of(self, names: Iterable[str]) -> list[ast.Call]:

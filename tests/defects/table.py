@@ -1049,7 +1049,7 @@ CODEMODS = r"""
     - traits = links.traits | ({Trait.MIXED} if is_mixed else frozenset())
     + traits = links.traits
 
-    # codemods/run/test_names_of_other_files.py::test_a_class_of_the_project_in_a_file_without_a_place
+    # codemods/run/test_names_of_other_files.py::test_a_class_in_a_file_without_a_place
     - while exports.unread:
     + while False:
 

@@ -46,7 +46,7 @@ def test_a_module_that_stays_is_reported_where_it_is_read(command_line):
     assert "wrap.py:3 LS902 manual" in result.findings
 
 
-def test_a_class_of_the_project_in_a_file_without_a_place(command_line):
+def test_a_class_in_a_file_without_a_place(command_line):
     own = "CONFIG = {'mixed_precision': True}\n\n\nclass LossScaleOptimizer:\n    pass\n"
     used = "from own import LossScaleOptimizer\n\nopt = LossScaleOptimizer(1)\n"
     assert migrate(command_line, {"own.py": own, "use.py": used}).findings == []
