@@ -53,6 +53,7 @@ class Source:
 
     Attributes:
       data: its bytes.
+      index: its position in the program.
       module: its tree.
       text: its text, once nodes have been located.
       places: the places of the located nodes.
@@ -68,10 +69,10 @@ class Source:
 
     def __init__(self, data: bytes, index: int, tree: PythonTree) -> None:
         self.data = data
+        self.index = index
         self.module = parsed(data, tree)
         self.text = ""
         self.places: dict[cst.CSTNode, Place] = {}
-        self._index = index
         self._statements: dict[cst.CSTNode, list[str]] = {}
         self._wanted: Set[cst.CSTNode] = frozenset()
 
@@ -87,7 +88,7 @@ class Source:
             self._statements = _render(self.module, state, {})
             self.text = "".join(state.tokens)
             check_round_trip(self.module, self.text, self.data)
-            self.places = dict(_places(state, self._index, self.text))
+            self.places = dict(_places(state, self.index, self.text))
 
     def edited(self, module: cst.Module) -> bytes:
         """The bytes of an edited tree, which shares unchanged statements with the source's tree.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Optional, Union
 
 import libcst as cst
@@ -24,7 +24,7 @@ from ..resolve.conditions import made_of
 from ..resolve.import_lines import may_give
 from ..resolve.links import UNKNOWN, links_of, links_of_nodes
 from ..resolve.program import Program
-from ..resolve.tree import rebuilt
+from ..resolve.tree import Edit, rebuilt
 from ..rewrite.proposal import Proposal
 from ..rules.codes import rules
 from ..rules.rule import Rule
@@ -185,12 +185,7 @@ class FileWork:
         self._python_sources = []  # only facts need them, and the edits are parsed, too
         outcome = self._outcome(program, sources, decision)
         edits = outcome.edits()
-        data = list(document.sources)
-        for index, source in enumerate(sources):
-            module = rebuilt(source.module, edits, program.parents)
-            if module is not None:
-                with self._in(index):
-                    data[index] = source.edited(module)
+        data = [self._edited(source, edits, program) for source in sources]
         found = [*document.findings(self._path, self._options), *outcome.findings(self._path)]
         findings = [document.placed(*item) for item in sorted(found, key=lambda item: item[0])]
         if not any(_IMPORT.encode() in code for code in data):
@@ -202,6 +197,16 @@ class FileWork:
         else:
             note = outcome.note or self._why_on_shim(program) or NOTHING
         return FileResult(document.with_sources(data), tuple(findings), note=note)
+
+    def _edited(
+        self, source: Source, edits: Mapping[cst.CSTNode, Sequence[Edit]], program: Program
+    ) -> bytes:
+        """The bytes of a source after the edits."""
+        module = rebuilt(source.module, edits, program.parents)
+        if module is None:
+            return source.data
+        with self._in(source.index):
+            return source.edited(module)
 
     def free(self) -> None:
         """Frees the trees, also where other objects refer to them; no method works after it."""
