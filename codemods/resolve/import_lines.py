@@ -20,14 +20,15 @@ __all__ = [
 RELATIVE = "."
 """Stands for the import of a package in which a file is, as in `from .. import name`."""
 
-_IMPORTING = re.compile(rb"^[^\n]*\bimport\b[^\n]*", re.MULTILINE)
-"""A line with `import`; without the anchor, other lines would be searched from each byte on."""
+_IMPORT = re.compile(rb"import\b(?<!\wimport)")
+"""The word, as Python finds it fastest: an expression that begins with letters is ten times faster
+than one that begins with a boundary."""
 _OPEN = re.compile(rb"\bimport[\s\\]*\((?![^()#\n]*\))")
 """An import with a parenthesis that is not closed in the same line."""
 _VERSIONS = (b"__version__", b"VERSION")
 _SHOWING = (b"dir(", b"hasattr(", b"enabled", b"executing_eagerly", b"version")
 """What shows the version of TensorFlow, too, or whether it has something."""
-_RELATIVE = re.compile(rb"\bfrom[\s\\]*\.[.\s\\]*import\b")
+_RELATIVE = re.compile(rb"from[\s\\]*\.[.\s\\]*import\b")
 
 
 class ReaderSearch:
@@ -85,12 +86,13 @@ def imports_package(source: bytes) -> bool:
 def importing_lines(source: bytes) -> Iterator[bytes]:
     """The imports of a source, each with all lines in which it stands."""
     end = 0
-    found = _IMPORTING.search(source)
+    found = _IMPORT.search(source)
     while found is not None:
-        start = _start_of_statement(source, end, found.start())
-        end = _end_of_import(source, found.start(), found.end())
+        line = source.rfind(b"\n", end, found.start()) + 1 or end
+        start = _start_of_statement(source, end, line)
+        end = _end_of_import(source, line, _end_of_line(source, found.end()))
         yield source[start:end]
-        found = _IMPORTING.search(source, end)
+        found = _IMPORT.search(source, end)
 
 
 def _start_of_statement(source: bytes, least: int, start: int) -> int:

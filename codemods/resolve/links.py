@@ -44,7 +44,7 @@ _LOADING = (
 """Functions that run files which their arguments hardly name."""
 LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))})\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
-NAMES_IN_TEXT = re.compile(rf"\b(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
+NAMES_IN_TEXT = re.compile(rf"(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
 """One of these words is in each file that, besides, has the whole name of a module as text."""
 _APPLYING = ("apply_gradients", "minimize", *SCALING)
 _RESTORING = ("load_weights", "restore_or_initialize")

@@ -9,6 +9,7 @@ from tf_lossscale_codemods.resolve.import_lines import ReaderSearch
     [
         (b"# By the License.\n# model\n\nmodel = 'model'\n", False),
         (b"import models\nfrom x import y\nmodel.fit()\n", False),
+        (b"ximport model\nmodel = import_it\n", False),
         (b"import os, model\n", True),
         (b"from x import (\n    y,  # )\n    model,\n)\n", True),
         (b"self.model.fit()\n", True),

@@ -50,6 +50,17 @@ def test_the_shims_class_has_the_methods_of_both(command_line, options):
 
 
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "3"]])
+def test_files_without_a_legacy_name_connect_a_program(command_line, options):
+    """A method of Keras 2 is right if another file makes the optimizer, however far away."""
+    used, made = KERAS_2.replace("import make\n\n\n", ""), MAKE
+    apart = migrate(command_line, {"old.py": used, "make.py": made}, *options)
+    assert [text for text in apart.findings if text.startswith("old.py")]
+    ways = {"main.py": "import a, b\n", "a.py": "import old\n", "b.py": "import make\n"}
+    together = migrate(command_line, {"old.py": used, "make.py": made, **ways}, *options)
+    assert not [text for text in together.findings if text.startswith("old.py")]
+
+
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "3"]])
 def test_another_program_of_the_run_is_decided_on_its_own(command_line, options):
     alone = MAKE.replace("make(opt)", "wrap(opt)")
     files = {"make.py": MAKE, "train.py": KERAS_3, "alone.py": alone}
