@@ -135,6 +135,11 @@ def _outside(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"
+    if isinstance(error, ModuleNotFoundError) and str(error) == f"No module named {error.name!r}":
+        return (
+            f"the module {error.name!r}, which this command needs, is not installed: install "
+            "tf-lossscale with its dependencies"
+        )
     return "out of memory" if isinstance(error, MemoryError) else ""
 
 

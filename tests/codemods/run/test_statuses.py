@@ -228,6 +228,16 @@ class TestDefects:
         )
         assert "Traceback" in legacy.run("migrate", "--check", "-vv").err
 
+    def test_a_dependency_that_is_not_installed(self, legacy, monkeypatch):
+        def fails_to_import(*_):
+            raise ModuleNotFoundError("No module named 'libcst'", name="libcst")
+
+        monkeypatch.setattr(migrate, "FileSearch", fails_to_import)
+        ran = legacy.run("migrate", "--check")
+        assert ran.status == 2
+        (line,) = ran.err.splitlines()
+        assert "error: the module 'libcst', which this command needs, is not installed" in line
+
 
 @POSIX
 class TestSurroundings:
