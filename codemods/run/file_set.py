@@ -3,8 +3,8 @@
 1. The workers read the files with legacy names, and return their facts.
 2. What decides about branches is followed into other files, as far as it leads (`FlagSearch`).
 3. The files that may import these files are read for the names that they read.
-4. If the decision depends on what is still unknown about programs, the imports of all files are
-   read: it does if it would differ if the files had nothing in common but what is known.
+4. The programs have at least the files that the known imports connect, and at most all files. If
+   a decision differs between the two, the imports of all files are read.
 5. `decide` decides, and the workers edit the files.
 """
 

@@ -61,6 +61,6 @@ def failed(job: Job, message: str) -> object:
     if job.kind is JobKind.EDIT:
         source = job.source or b""
         return FileResult(source, error=FileError(job.path, 0, message), before=source)
-    if job.kind is JobKind.MADE:
+    if job.kind in (JobKind.EXPORTS, JobKind.MADE):
         return {}
     return dict.fromkeys(job.files, UNREAD)

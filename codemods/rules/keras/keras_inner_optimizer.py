@@ -21,8 +21,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...resolve import vocabulary
 from ...resolve.tree import string_of
-from ...resolve.vocabulary import HYPERPARAMETERS, PRIVATE
 from ...rewrite.arguments import renamed_attribute
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
 
@@ -58,7 +58,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         is_private = name.startswith("_") and not name.startswith("__")
         if is_private or name in _CONFIGS:
             yield from _obstacles_of_attribute(program, name)
-    for call, name in program.mentions.accesses(PRIVATE):
+    for call, name in program.mentions.accesses(vocabulary.PRIVATE):
         if program.classes.may_be_loss_scale_optimizer(call.args[0].value):
             yield _obstacle(call, name, _PRIVATE, When.IF_EXPERIMENTAL)
 
@@ -69,7 +69,7 @@ def _obstacles_of_attribute(program: Program, name: str) -> Iterator[Obstacle]:
         is_certain = program.classes.is_loss_scale_optimizer(attribute.value)
         if is_certain and name == "_optimizer" and not program.is_stored(attribute):
             continue
-        if is_certain or (name in PRIVATE and _may_be_wrapper(program, attribute.value)):
+        if is_certain or (name in vocabulary.PRIVATE and _may_be_wrapper(program, attribute.value)):
             yield _obstacle(attribute, name, _PRIVATE, When.IF_EXPERIMENTAL)
 
 
@@ -100,7 +100,7 @@ def _obstacle(node: cst.CSTNode, name: str, why: str, when: When = When.ALWAYS) 
 
 def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:
     """Each place that sets a hyperparameter of what is or may be a wrapper."""
-    for name in HYPERPARAMETERS:
+    for name in vocabulary.HYPERPARAMETERS:
         for attribute in program.attributes(name):
             if program.is_stored(attribute) and _is_wrapper(program, attribute.value):
                 yield attribute, name
@@ -117,7 +117,7 @@ def _name_set(program: Program, call: cst.Call) -> str:
         return ""
     owner, second = call.args[0].value, call.args[1].value
     text = string_of(second)
-    if text in HYPERPARAMETERS and _is_wrapper(program, owner):
+    if text in vocabulary.HYPERPARAMETERS and _is_wrapper(program, owner):
         return str(text)
     is_any = isinstance(second, cst.Name) and program.classes.can_be_made_here(owner)
     return second.value if is_any and isinstance(second, cst.Name) else ""
