@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Optional
 
-from ..facts import FileFacts, Links, Trait
+from ..facts import FileFacts, Links
 from ..files.excludes import NOTEBOOK
 from ..model import Options
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
@@ -50,7 +50,7 @@ _EXPERIMENTAL = "experimental"
 _NAMED = frozenset([*NAMES, *SCALING, MODULE, _SCALE])
 """The attributes that can be legacy ones."""
 _MODULES = (MODULE, TPU)
-_MIXED = "mixed_float16"
+_MIXED = b"mixed_float16"
 _SETTING = "set_dtype_policy"
 _FINAL = "keras.mixed_precision"
 _POLICY_NAMES = re.compile("mixed_b?float16")
@@ -78,22 +78,20 @@ def note_without_place(source: bytes, path: str, options: Options) -> Optional[s
 
 
 def is_without_place(source: PythonSource, options: Options) -> bool:
-    """Whether a source has no place, and nothing else that decides about its program.
+    """Whether a source has no place, and but for its links nothing that decides about its program.
 
-    Its links do, with what they show of it, and the names of mixed policies.
+    In a program in which another file has a place, an import of a module of the final API counts,
+    too: another file may read what only that imports.
     """
     nodes = source.nodes
-    if nodes is None or _is_special(source.data):
+    if nodes is None or _is_special(source.data) or _MIXED in source.data:
         return False
-    return not (may_have_need(nodes) or may_have_place(nodes, options))
+    return not (may_have_need(nodes) or may_have_place(nodes, options, in_program=True))
 
 
-def facts_without_place(source: PythonSource, links: Links) -> FileFacts:
+def facts_without_place(links: Links) -> FileFacts:
     """What other files must know about a source without a place, which has these links."""
-    nodes = source.nodes.of(ast.Constant) if source.nodes is not None else ()
-    is_mixed = any(isinstance(node.value, str) and _MIXED in node.value for node in nodes)
-    traits = links.traits | ({Trait.MIXED} if is_mixed else frozenset())
-    return FileFacts(traits=traits, exports=None, links=links)
+    return FileFacts(traits=links.traits, exports=None, links=links)
 
 
 def _is_special(source: bytes) -> bool:
@@ -147,11 +145,17 @@ def _attributes_made(nodes: PythonNodes) -> Iterator[str]:
             yield item.value.attr
 
 
-def may_have_place(nodes: PythonNodes, options: Options) -> bool:
-    """Whether a source with these nodes can have a place that a rule migrates or reports."""
+def may_have_place(nodes: PythonNodes, options: Options, in_program: bool = False) -> bool:
+    """Whether a source with these nodes can have a place that a rule migrates or reports.
+
+    Args:
+      nodes: the nodes.
+      options: how the source is rewritten.
+      in_program: whether other files of its program may have places.
+    """
     imports = _Imports(nodes.all())
     return (
-        imports.may_be_legacy(options)
+        imports.may_be_legacy(options, in_program)
         or any(function.name in SCALING for function in nodes.of(ast.FunctionDef))
         or any(_may_be_legacy(attribute, imports) for attribute in nodes.of(ast.Attribute))
         or any(map(_may_name, _strings(nodes)))
@@ -164,11 +168,14 @@ def may_have_need(nodes: PythonNodes) -> bool:
     If another file of its program makes the optimizer, that can decide which class it makes.
     """
     attributes = nodes.of(ast.Attribute)
+    bound = {name for node in nodes.all() for name in _names_bound(node)}
+    bound.update(alias.asname or alias.name for alias in nodes.of(ast.alias))
     texts = {node.value for node in nodes.of(ast.Constant) if isinstance(node.value, str)}
     sets_by_name = any(name.id == "setattr" for name in nodes.of(ast.Name))
     return (
         any(node.attr in PRIVATE or node.attr == _SETTING for node in attributes)
         or any(node.attr in HYPERPARAMETERS and not _is_read(node) for node in attributes)
+        or not bound.isdisjoint(SCALING)
         or not texts.isdisjoint(PRIVATE)
         or (sets_by_name and not texts.isdisjoint(HYPERPARAMETERS))
     )
@@ -218,13 +225,13 @@ class _Imports:
     def _add(self, name: str, path: str) -> None:
         self._bound.setdefault(name, set()).add(path)
 
-    def may_be_legacy(self, options: Options) -> bool:
+    def may_be_legacy(self, options: Options, in_program: bool) -> bool:
         """Whether an import can be one of a legacy symbol; a star import, of any that is read."""
         if self._stars and not self._read.isdisjoint(NAMES):
             return True
         if any(namespace_of(module) is not None for module in self._stars):
             return True
-        unread = set() if options.to_shim else self._unread_finals()
+        unread = set() if options.to_shim or in_program else self._unread_finals()
         return any(map(_may_be_imported, self._paths - unread))
 
     def _unread_finals(self) -> set[str]:

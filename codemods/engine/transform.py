@@ -157,7 +157,7 @@ class FileWork:
             return NO_FACTS
         links = _links_of(self._read())
         if self._is_without_place:
-            return facts_without_place(self._read()[0], links)
+            return facts_without_place(links)
         program, sources = self._program()
         return facts_of(program, sources, links, self._locate, self._options, self._rules)
 

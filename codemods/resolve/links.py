@@ -225,29 +225,20 @@ class _Reader:
         return {name: found for name, found in paths.items() if found}
 
     def reads(self) -> dict[str, set[str]]:
-        """The names that are read from each path that may be a module of the program."""
-        found = self._bound_to_others()
+        """The names that are read from each path that may be a module."""
         for attribute in self._chains:
-            paths = found.get(_root(attribute))
+            paths = self.bound.get(_root(attribute))
             if paths:  # few chains
                 self._read_chain(attribute, paths)
         names = (name for name in self._nodes.of(ast.Name) if id(name) not in self._inner)
         for name in names:
-            for path in found.get(name.id, ()):
+            for path in self.bound.get(name.id, ()):
                 self._read(path, _ANY)
         if self.stars:
             read = self._names_of_stars()
             for module in self.stars:
                 self._reads.setdefault(module, set()).update(read)
         return self._reads
-
-    def _bound_to_others(self) -> dict[str, list[str]]:
-        """The imported names that may be modules of the program, with their paths."""
-        found = {
-            name: [path for path in paths if not is_of_tensorflow(path)]
-            for name, paths in self.bound.items()
-        }
-        return {name: paths for name, paths in found.items() if paths}
 
     def _read_chain(self, node: ast.Attribute, paths: Iterable[str]) -> None:
         names = _chain(node)[1]

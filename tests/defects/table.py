@@ -1046,8 +1046,12 @@ CODEMODS = r"""
     # codemods/engine/test_screen.py::test_facts_without_libcst
     - return not (may_have_need(nodes) or may_have_place(nodes, options))
     + return not may_have_place(nodes, options)
-    - traits = links.traits | ({Trait.MIXED} if is_mixed else frozenset())
-    + traits = links.traits
+    - if nodes is None or _is_special(source.data) or _MIXED in source.data:
+    + if nodes is None or _is_special(source.data):
+    - or not bound.isdisjoint(SCALING)
+    + or False
+    - unread = set() if options.to_shim or in_program else self._unread_finals()
+    + unread = set() if options.to_shim else self._unread_finals()
 
     # codemods/run/test_names_of_other_files.py::test_a_class_in_a_file_without_a_place
     - while exports.unread:

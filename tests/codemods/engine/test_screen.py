@@ -1,10 +1,12 @@
 """What Python's parser rules out, LibCST resolves to nothing: the run says the same without it."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 from command_line import LEGACY, PROGRAM
+from programs.packages import package
 from tf_lossscale_codemods.engine.notes import NO_NAME, NOTHING
 from tf_lossscale_codemods.engine.screen import names_made, note_without_place
 from tf_lossscale_codemods.engine.transform import FileWork, transform
@@ -90,8 +92,23 @@ def assert_resolved_to_nothing(source: bytes):
             assert result.note == note
 
 
-# Without a place, each of these has a need that counts if another file makes the optimizer.
+# Without a place, each of these matters if another file of the program has one.
 NEEDS = {
+    "an import of the final module": "from tensorflow.keras import mixed_precision\n",
+    "the same in a guard": (
+        "import tensorflow as tf\n\nif tf.__version__ > '2.3':\n"
+        "    import tensorflow.keras.mixed_precision as mp\n"
+    ),
+    "a method that is assigned": (
+        "from a import B\n\n\nclass C(B):\n    get_scaled_loss = lambda self, loss: loss\n"
+    ),
+    "an asynchronous method": (
+        "class C(B):\n    async def get_unscaled_gradients(self, gradients):\n        pass\n"
+    ),
+    "a method that is imported": "class C(B):\n    from a import get_scaled_loss\n",
+    "a mixed policy": "name = 'mixed_float16'\n",
+    "the same in bytes": "name = b'mixed_float16'\n",
+    "the same in a part": "name = f'{x}, mixed_float16'\n",
     "a private attribute": "def f(opt):\n    return opt._optimizer\n",
     "a private attribute by its name": "def f(opt):\n    return getattr(opt, '_loss_scale')\n",
     "a hyperparameter": "def f(opt):\n    opt.momentum = 0.5\n",
@@ -100,7 +117,7 @@ NEEDS = {
 }
 FREE = {
     "a hyperparameter that is read": "def f(opt):\n    return opt.momentum\n",
-    "a mixed policy": "name = 'mixed_float16'\n",
+    "parts of a policy": "name = 'mixed_' 'float16', 'mixed\\x5ffloat16'\n",
     "a step": "def f(model):\n    model.optimizer.apply_gradients(())\n    model.compile('sgd')\n",
     "imports": "import importlib\nfrom . import a\nimport tensorflow as tf\ntf.x(a.y)\n",
 }
@@ -111,18 +128,37 @@ KEY = "CONFIG = {'mixed_precision': True}\n\n\n"
 @pytest.mark.parametrize("name", [*WITHOUT_PLACE, *NEEDS, *FREE])
 def test_facts_without_libcst(name, options):
     """They are those that LibCST finds, but for what is read only if another file needs it."""
-    source = (KEY + {**WITHOUT_PLACE, **NEEDS, **FREE}[name]).encode()
+    is_ruled_out = facts_are_those_of_libcst(
+        (KEY + {**WITHOUT_PLACE, **NEEDS, **FREE}[name]).encode(), options
+    )
+    assert not (is_ruled_out and name in NEEDS)
+    assert is_ruled_out or name not in FREE
+
+
+def facts_are_those_of_libcst(source: bytes, options: Options) -> bool:
+    """Whether the source is ruled out; then all facts must be the same nevertheless."""
     work = FileWork(source, options, "a.py", "a.py")
     found = work.facts()
-    assert name not in NEEDS or found.exports is not None
-    assert name not in FREE or found.exports is None
-    exports = work.exports()
+    if found.exports is not None:
+        return False
     resolved = FileWork(source, options, "a.py", "a.py")
     resolved._is_without_place = False
-    wanted = resolved.facts()
-    if found.exports is None:  # then nothing asks for the traits of other files
-        wanted = wanted._replace(asks=frozenset())
-    assert found._replace(exports=exports) == wanted
+    # Nothing asks for the traits of other files where no finding can be.
+    wanted = resolved.facts()._replace(asks=frozenset())
+    assert found._replace(exports=work.exports()) == wanted
+    return True
+
+
+LEGACY_NAME = re.compile(r"\b(?:mixed_precision|experimental|get_\w+|\w*LossScale\w*|loss_scale)\b")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_facts_of_random_packages_without_libcst(seed):
+    """Also of what is left of them when some of their names are those of the project."""
+    for name, source in package(seed).files.items():
+        for options in OPTIONS[:4] if name.endswith(".py") else ():
+            facts_are_those_of_libcst((KEY + source).encode(), options)
+            facts_are_those_of_libcst((KEY + LEGACY_NAME.sub("x", source)).encode(), options)
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.slug)
@@ -130,6 +166,7 @@ def test_examples_of_rules(rule):
     """Whatever a rule finds is not ruled out."""
     for example in rule.examples:
         assert_resolved_to_nothing(example.before.encode())
+        facts_are_those_of_libcst((KEY + example.before).encode(), example.options)
         note = note_without_place(example.before.encode(), "a.py", example.options)
         assert note is None or example.outcome is None, example.id
 

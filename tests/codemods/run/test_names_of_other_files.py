@@ -46,6 +46,33 @@ def test_a_module_that_stays_is_reported_where_it_is_read(command_line):
     assert "wrap.py:3 LS902 manual" in result.findings
 
 
+def test_a_module_that_only_another_file_reads(command_line):
+    """A file that imports the final module for others is a part of their program."""
+    used = (
+        "import tensorflow as tf\nfrom compat import mixed_precision\n\n"
+        "opt = mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())\n"
+        "opt.get_scaled_loss(loss)\n"
+    )
+    files = {"compat.py": "from tensorflow.keras import mixed_precision\n", "train.py": used}
+    result = migrate(command_line, files, "--keras", "3")
+    assert result.sources["compat.py"] == "from tf_lossscale.keras import mixed_precision\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "reader"),
+    [("keras", "from keras import wrap\n"), (".", "from keras.utils import wrap\n")],
+    ids=["a folder called keras", "a module of the same name"],
+)
+def test_names_that_are_read_through_a_path_of_keras(command_line, folder, reader):
+    made = (
+        "import tensorflow as tf\n\nmp = tf.keras.mixed_precision.experimental\n"
+        "opt = mp.LossScaleOptimizer(tf.keras.optimizers.SGD(1.0), 'dynamic')\n"
+    )
+    files = {f"{folder}/wrap.py": made, "main.py": f"{reader}print(wrap.mp.Policy)\n"}
+    result = migrate(command_line, files, "--keras", "2")
+    assert "mp = tfls.keras" in result.sources[f"{folder}/wrap.py"]
+
+
 def test_a_class_in_a_file_without_a_place(command_line):
     own = "CONFIG = {'mixed_precision': True}\n\n\nclass LossScaleOptimizer:\n    pass\n"
     used = "from own import LossScaleOptimizer\n\nopt = LossScaleOptimizer(1)\n"
