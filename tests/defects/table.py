@@ -1044,8 +1044,8 @@ CODEMODS = r"""
     + if False:
 
     # codemods/engine/test_screen.py::test_facts_without_libcst
-    - return not (may_have_need(nodes) or may_have_place(nodes, options))
-    + return not may_have_place(nodes, options)
+    - return not (may_have_need(nodes) or may_have_place(nodes, options, in_program=True))
+    + return not may_have_place(nodes, options, in_program=True)
     - if nodes is None or _is_special(source.data) or _MIXED in source.data:
     + if nodes is None or _is_special(source.data):
     - or not bound.isdisjoint(SCALING)
