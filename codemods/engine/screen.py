@@ -167,14 +167,15 @@ def may_have_need(nodes: PythonNodes) -> bool:
 
     If another file of its program makes the optimizer, that can decide which class it makes.
     """
-    attributes = nodes.of(ast.Attribute)
+    attributes = nodes.attributes
+    hyperparameters = (node for name in HYPERPARAMETERS for node in attributes.get(name, ()))
     bound = {name for node in nodes.all() for name in _names_bound(node)}
     bound.update(alias.asname or alias.name for alias in nodes.of(ast.alias))
     texts = {node.value for node in nodes.of(ast.Constant) if isinstance(node.value, str)}
     sets_by_name = any(name.id == "setattr" for name in nodes.of(ast.Name))
     return (
-        any(node.attr in PRIVATE or node.attr == _SETTING for node in attributes)
-        or any(node.attr in HYPERPARAMETERS and not _is_read(node) for node in attributes)
+        any(name in attributes for name in (*PRIVATE, _SETTING))
+        or not all(map(_is_read, hyperparameters))
         or not bound.isdisjoint(SCALING)
         or not texts.isdisjoint(PRIVATE)
         or (sets_by_name and not texts.isdisjoint(HYPERPARAMETERS))
@@ -331,8 +332,8 @@ def _keys(nodes: PythonNodes) -> Iterator[Optional[ast.expr]]:
         yield item.slice
     for display in nodes.of(ast.Dict):
         yield from display.keys
-    for call in nodes.of(ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _WITH_KEY:
+    for call in nodes.calls_of(_WITH_KEY):
+        if isinstance(call.func, ast.Attribute):
             yield from call.args[:1]
 
 

@@ -140,6 +140,7 @@ class FileWork:
         real: str,
         only: Optional[Sequence[Rule]] = None,
     ) -> None:
+        """Decodes a notebook with a legacy word; nothing is parsed before something is asked."""
         self._source = source
         self._options = options
         self._path = path

@@ -13,7 +13,7 @@ from typing import Optional
 
 import libcst as cst
 
-from .legacy_symbols import is_of_shim, legacy_of, root_of
+from .legacy_symbols import is_of_shim, is_of_tensorflow, legacy_of, root_of
 from .resolved_program import ResolvedProgram
 from .vocabulary import CLASS, LOOK_ALIKES, POLICY, REWRITE
 
@@ -159,14 +159,15 @@ class Classes:
         if any(path.partition(".")[0] in LOOK_ALIKES - {"tf_lossscale"} for path in paths):
             # This class wraps any optimizer.
             return any(path.endswith(".DistributedOptimizer") for path in paths)
-        return not any(root_of(path) is not None or is_of_shim(path) for path in paths)
+        return not any(map(is_of_tensorflow, paths))
 
     @functools.cached_property
     def is_of_other_library(self) -> bool:
         """Whether a file imports a library with classes of the same names, and not TensorFlow."""
         paths = [binding.path for binding in self._program.imports()]
-        is_of_tensorflow = any(root_of(path) is not None or is_of_shim(path) for path in paths)
-        return not is_of_tensorflow and any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
+        if any(map(is_of_tensorflow, paths)):
+            return False
+        return any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
 
     def makes_optimizers(self) -> bool:
         """Whether the file mentions what makes a Keras loss-scale optimizer."""

@@ -17,7 +17,7 @@ import libcst as cst
 
 from ..facts import Made
 from .given_names import CALLED, KEY, NAMED
-from .legacy_symbols import is_of_shim, legacy_of, root_of, shows_version
+from .legacy_symbols import is_of_tensorflow, legacy_of, root_of, shows_version
 from .links import IMPORTING
 from .module_paths import below
 from .qualified_names import STAR, is_path
@@ -512,7 +512,7 @@ def _is_known(path: str) -> bool:
 
     Neither does one decide about a path of the shim, which a first run writes.
     """
-    return root_of(path) is not None or is_of_shim(path) or not is_path(path)
+    return is_of_tensorflow(path) or not is_path(path)
 
 
 def _deciding(program: ResolvedProgram, binding: Binding) -> Iterator[_Bound]:

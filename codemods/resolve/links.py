@@ -18,7 +18,7 @@ from ..project.entry_points import objects_named
 from .given_names import names_given
 from .legacy_symbols import is_of_tensorflow
 from .module_paths import below
-from .python_nodes import PythonNodes
+from .python_nodes import PythonNodes, function_of
 from .vocabulary import SCALING, STEP_AND_STATE
 
 __all__ = ["IMPORTING", "LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of", "links_of_nodes"]
@@ -304,13 +304,6 @@ def _names(node: ast.expr) -> tuple[str, ...]:
     return (first, *others)
 
 
-def _function(call: ast.Call) -> str:
-    """The last name of what is called."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
-
-
 def _first_text(call: ast.Call) -> str:
     """The first argument of a call, if it is a string."""
     return _literal(call.args[0]) if call.args else ""
@@ -361,7 +354,7 @@ def _texts_in(node: ast.expr) -> Iterator[str]:
 
 def _loads_files(call: ast.Call) -> bool:
     """Whether a call loads modules or files that it does not name."""
-    function = _function(call)
+    function = function_of(call)
     if function in IMPORTING:
         return bool(call.args) and not _first_text(call)
     return function in _LOADING and not (function == "exec" and _first_text(call))
@@ -400,7 +393,7 @@ def _restores_checkpoint(attributes: Mapping[str, Sequence[ast.Attribute]]) -> b
 def _compares_type(node: ast.Compare) -> bool:
     """Whether a side of a comparison is `type(x)` or `x.__class__`."""
     return any(
-        (isinstance(side, ast.Call) and _function(side) == "type")
+        (isinstance(side, ast.Call) and function_of(side) == "type")
         or (isinstance(side, ast.Attribute) and side.attr == "__class__")
         for side in (node.left, *node.comparators)
     )
@@ -472,8 +465,8 @@ def _only_looks(call: ast.Call) -> bool:
 
     `getattr(model.optimizer, "lr", None)`, as in jpata/particleflow, is like an attribute.
     """
-    name = _literal(call.args[1]) if _function(call) == "getattr" and len(call.args) > 1 else ""
-    return _function(call) in _LOOKING or (bool(name) and name not in _APPLYING)
+    name = _literal(call.args[1]) if function_of(call) == "getattr" and len(call.args) > 1 else ""
+    return function_of(call) in _LOOKING or (bool(name) and name not in _APPLYING)
 
 
 def _reads_dictionary(nodes: PythonNodes) -> bool:
@@ -529,7 +522,7 @@ def _possible_names(name: ast.expr) -> list[str]:
 
 def _names_given(call: ast.Call) -> list[ast.expr]:
     """The arguments of a call of one of these functions that are names of attributes."""
-    return call.args[_READING[_function(call)]]
+    return call.args[_READING[function_of(call)]]
 
 
 def _texts_of_variables(nodes: PythonNodes, variables: Set[str]) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from .legacy_symbols import (
     Namespace,
     groups_named,
     is_of_shim,
+    is_of_tensorflow,
     is_whole,
     legacy_of,
     namespace_of,
@@ -225,7 +226,7 @@ class Places:
     def _resolve_name(self, name: cst.Name, scope: Scope) -> None:
         """Resolves the chain of attributes that begins with a name."""
         meanings = self._origins.of_name(name.value, scope)
-        if any(root_of(path) is not None or is_of_shim(path) for path in meanings):
+        if any(map(is_of_tensorflow, meanings)):
             self._resolve(name, scope, meanings)
         elif name.value in DISTINCTIVE and STAR in meanings:
             self._unclear(name, scope, Why.STAR, _stars_of_others(scope))

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-__all__ = ["PythonNodes"]
+__all__ = ["PythonNodes", "function_of"]
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -34,6 +34,14 @@ class _Fields(dict[type, tuple[str, ...]]):
 
 
 _fields = _Fields()
+
+
+def function_of(call: ast.Call) -> str:
+    """The last name of what is called; empty for `x[0]()`."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 class PythonNodes:
@@ -76,15 +84,10 @@ class PythonNodes:
 
     @functools.cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
-        """The calls by the last name of what is called; that of `x[0]()` is empty."""
+        """The calls by the last name of what is called."""
         found: dict[str, list[ast.Call]] = {}
         for call in self.of(ast.Call):
-            function = call.func
-            if isinstance(function, ast.Attribute):
-                name = function.attr
-            else:
-                name = function.id if isinstance(function, ast.Name) else ""
-            found.setdefault(name, []).append(call)
+            found.setdefault(function_of(call), []).append(call)
         return found
 
     @functools.cached_property
