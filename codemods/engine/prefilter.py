@@ -7,7 +7,7 @@ a file takes microseconds; parsing takes up to a tenth of a second.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import BinaryIO
 
 from ..facts import Trait
@@ -108,25 +108,62 @@ def may_concern_in(file: BinaryIO) -> bool:
         end = part[-_OVERLAP:]
 
 
-_HINTS = (
-    (Trait.COMPILE, (b".compile", b"'compile'", b'"compile"')),
-    (Trait.LOAD, (b"load_model",)),
-    (
-        Trait.RESTORE,
-        (b".load_weights", b".restore_or_initialize", b"ckpt.restore", b"train.Checkpoint"),
+class _Hint:
+    """What a file without a parse may have: one of some attributes, or of some other words.
+
+    Args:
+      attributes: names that count after a dot.
+      words: words that count anywhere; of a tuple of words, all must be there.
+    """
+
+    def __init__(
+        self, attributes: Iterable[str] = (), words: Iterable[bytes | tuple[bytes, ...]] = ()
+    ) -> None:
+        self._names = [name.encode() for name in attributes]
+        self._words = [word if isinstance(word, tuple) else (word,) for word in words]
+        self._words += [(b"." + name,) for name in self._names]
+        # Whatever stands behind a comment or a backslash is not read.
+        self._apart = re.compile(rb"\.(?:[ \t]*[#\\]|\s+(?:%s))" % b"|".join(self._names or [b"#"]))
+
+    def is_in(self, source: bytes) -> bool:
+        """Whether a source has one of them."""
+        if any(all(word in source for word in words) for words in self._words):
+            return True
+        return any(name in source for name in self._names) and bool(self._apart.search(source))
+
+
+_READS_BY_NAME = (b"getattr", b"attrgetter", b"methodcaller")
+"""Functions that read attributes by their names, which may be computed."""
+_DICTIONARIES = (b"getmembers", b"vars", b"__dict__")
+_APPLYING = ("apply_gradients", "minimize", *SCALING)
+_PATTERN = b"case"
+_HINTS = {
+    Trait.COMPILE: _Hint(["compile"], [b"'compile", b'"compile', (_PATTERN, b"compile")]),
+    Trait.LOAD: _Hint(words=[b"load_model"]),
+    Trait.RESTORE: _Hint(
+        words=[
+            b"load_weights", b"restore_or_initialize", (b"restore", b"ckpt"),
+            (b"restore", b"Checkpoint"),
+        ]
     ),
-    (Trait.LOOP, (b"apply_gradients", b".minimize", SCALING[0].encode())),
-    (Trait.APPLIES, (b"apply_gradients", b".minimize", SCALING[0].encode())),
-    (Trait.HANDED_ON, (b"optimizer",)),
-    (Trait.STEP, tuple(f".{name}".encode() for name in STEP_AND_STATE)),
-)
+    Trait.LOOP: _Hint(_APPLYING),
+    Trait.APPLIES: _Hint(
+        _APPLYING,
+        [*_READS_BY_NAME, *((_PATTERN, name.encode()) for name in _APPLYING)],
+    ),
+    Trait.HANDED_ON: _Hint(words=[b"optimizer", *_READS_BY_NAME, *_DICTIONARIES]),
+    Trait.STEP: _Hint(STEP_AND_STATE),
+}  # fmt: skip
 """What a file must contain to have a trait."""
 
 
 def traits_hinted(source: bytes, known: Collection[Trait]) -> set[Trait]:
-    """The traits that a source may have, but for those that are known."""
-    wanted = ((trait, words) for trait, words in _HINTS if trait not in known)
-    return {trait for trait, words in wanted if any(word in source for word in words)}
+    """The traits that a source may have, but for those that are known.
+
+    Whatever its parse finds is among them (checked by a test), so that a decision that is the same
+    with and without them is also the same with the traits that the parse finds.
+    """
+    return {trait for trait, hint in _HINTS.items() if trait not in known and hint.is_in(source)}
 
 
 _IN_PATHS = tuple(word.encode() for word in (*sorted(PATH_WORDS), f"contrib.{TPU}"))

@@ -1111,6 +1111,14 @@ CODEMODS = r"""
     - _NAME.search(_SETTINGS.sub(b"", data))
     + _NAME.search(data)
 
+    # codemods/resolve/test_traits.py::test_the_bytes_hint_at_all_of_them
+    - return any(name in source for name in self._names) and bool(self._apart.search(source))
+    + return False
+    - Trait.HANDED_ON: _Hint(words=[b"optimizer", *_READS_BY_NAME, *_DICTIONARIES]),
+    + Trait.HANDED_ON: _Hint(words=[b"optimizer", *_DICTIONARIES]),
+    - (b"restore", b"Checkpoint"),
+    + (b"train.Checkpoint",),
+
     # codemods/resolve/test_traits.py::test_of_a_file
     - if "compile" in got or any(owner not in _REGULAR_EXPRESSIONS for owner in owners):
     + if any(owner not in _REGULAR_EXPRESSIONS for owner in owners):
