@@ -34,12 +34,13 @@ GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21
 
 # The tests of a file run in one process, so that what they share is made once. The order of the files
 # is that of tests/conftest.py.
-PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
+PARALLEL = --dist loadfile --no-loadscope-reorder
 
 # The codemods fork for each run of the command, which takes five times longer in a process that has
-# trained with TensorFlow before, so that their tests have processes of their own.
-CODEMODS = tests/codemods
-OTHERS = tests --ignore $(CODEMODS)
+# trained with TensorFlow before, so that their tests have processes of their own: twice as many as
+# cores, as they wait for the processes of the command.
+CODEMODS = $(PARALLEL) -n 4 tests/codemods
+OTHERS = $(PARALLEL) -n 2 tests --ignore tests/codemods
 
 # Who adds a test sees what it costs.
 SLOWEST = --durations 15 --durations-min 2
@@ -79,13 +80,13 @@ types: $(TEST)/.ready
 	$(TEST)/bin/mypy
 
 unit: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) -m "not slow" $(CODEMODS)
-	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) -m "not slow" $(OTHERS)
+	$(TEST)/bin/python -m pytest $(SLOWEST) -m "not slow" $(CODEMODS)
+	$(TEST)/bin/python -m pytest $(SLOWEST) -m "not slow" $(OTHERS)
 
 test-long: export TFLS_TEST_SIZE = long
 test-long: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) $(CODEMODS)
-	$(TEST)/bin/python -m pytest $(PARALLEL) $(SLOWEST) $(OTHERS)
+	$(TEST)/bin/python -m pytest $(SLOWEST) $(CODEMODS)
+	$(TEST)/bin/python -m pytest $(SLOWEST) $(OTHERS)
 
 # Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready

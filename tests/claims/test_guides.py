@@ -152,7 +152,10 @@ def _path(folder: pathlib.Path) -> Dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")])}
 
 
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name == "guide-tf1" else []) for name in HERE],
+)
 def test_each_step_works(name, tmp_path, read_here):
     following = follower(name, tmp_path)
     environment = environment_of(name)
@@ -201,6 +204,7 @@ BY_HAND = {
 """What the guide for Keras says to edit to remove the shim."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(version() != "2.21", reason="the program continues on Keras 3")
 def test_the_shim_is_removed_by_hand(tmp_path):
     """The section "Optional: remove the shim" of the guide for Keras."""

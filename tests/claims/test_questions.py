@@ -244,6 +244,7 @@ with tf.Graph().as_default():
 """
 
 
+@pytest.mark.slow
 def test_keras_2_brings_back_the_layers_of_tensorflow_1():
     pytest.importorskip("tf_keras")
     variables = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}

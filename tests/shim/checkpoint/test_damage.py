@@ -42,7 +42,15 @@ def damages(contents, size, seed):
         yield f"byte {place} changed", bytes(changed)
 
 
-@pytest.fixture(params=sorted(CHECKPOINTS))
+QUICK = ("keras", "v1")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in sorted(CHECKPOINTS)
+    ]
+)
 def copied(request, tmp_path):
     """The prefix of a copy of a checkpoint, and what `--to` does something with it."""
     pattern, to = CHECKPOINTS[request.param]

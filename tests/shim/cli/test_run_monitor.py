@@ -84,6 +84,7 @@ print(type(optimizer).__module__.partition(".")[0])
 """
 
 
+@pytest.mark.slow
 def test_the_class_of_the_installed_keras_is_counted():
     done = run("--monitor", "-c", OF_KERAS)
     assert done.stdout.strip() in ("keras", "tensorflow", "tensorflow_core"), done.stderr
@@ -144,6 +145,7 @@ tf.xla.experimental.compile(lambda: optimizer.apply_gradients([(tf.constant(1.0)
 """
 
 
+@pytest.mark.slow
 def test_what_cannot_be_counted_is_refused():
     done = run("--monitor", "-c", REFUSED)
     assert done.returncode == 1
@@ -154,7 +156,9 @@ def test_what_cannot_be_counted_is_refused():
     assert done.stderr.count("no step was counted") == 0
 
 
-@pytest.mark.parametrize("code", ["print(1)", "import tensorflow"])
+@pytest.mark.parametrize(
+    "code", ["print(1)", pytest.param("import tensorflow", marks=pytest.mark.slow)]
+)
 def test_a_script_without_steps(code):
     done = run("--monitor", "-c", code)
     assert done.returncode == 0

@@ -101,6 +101,7 @@ def test_a_command_before_each_run_puts_back_what_the_script_overwrites(tmp_path
     assert "--before needs --disturb" in alone.stderr
 
 
+@pytest.mark.slow
 def test_a_script_that_fails_is_not_run_again(tmp_path):
     done = run_python(*record(tmp_path, "--disturb", "2", then="sys.exit(3)"))
     assert done.returncode == 3

@@ -170,6 +170,7 @@ BEGINNINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BEGINNINGS)
 def test_an_old_record_stays_until_the_new_one_has_a_step(script, tmp_path, name):
     path = tmp_path / "old.jsonl"

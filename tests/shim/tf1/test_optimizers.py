@@ -407,6 +407,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_the_control_flow_that_names_depend_on(tmp_path):
     """`docs/tf1.md`: its default, and the error of a file with the names of version 1."""
     path = str(tmp_path / "model")
