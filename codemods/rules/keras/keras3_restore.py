@@ -313,17 +313,6 @@ RULE = Rule(
           tf.keras.mixed_precision.set_global_policy("mixed_float16")
           tf.train.Checkpoint(net=net).restore("run/ckpt-1")
 
-        # not of another class
-        > safe, --keras 3
-          import snapshots
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-
-        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
-        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
-          snapshots.Snapshot(opt).restore("run/ckpt-1")
-          snapshots.load_weights(opt)
-
         # a checkpoint with a manager
         > safe, --keras 3: tfls.checkpoints.restore(manager.latest_checkpoint, checkpoint)
           import tensorflow as tf
@@ -355,5 +344,16 @@ RULE = Rule(
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
           net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
           net.load_weights("weights")
+
+        # not of another class
+        > safe, --keras 3
+          import snapshots
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+          snapshots.Snapshot(opt).restore("run/ckpt-1")
+          snapshots.load_weights(opt)
     """,
 )
