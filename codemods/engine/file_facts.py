@@ -15,7 +15,7 @@ from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
 from ..resolve.qualified_names import CALL
 from ..resolve.scopes import ScopeKind
-from ..resolve.vocabulary import SCALING
+from ..resolve.vocabulary import REWRITE, SCALING
 from ..rewrite.proposal import Obstacle
 from ..rules.rule import Rule
 from ..rules.to_shim import code_of_place, needs_of_written
@@ -188,11 +188,10 @@ def _traits(program: Program) -> Iterable[Trait]:
 
 
 def _has_symbol(program: Program, legacies: Sequence[Legacy]) -> bool:
-    """Whether the file has a symbol of any group, of TensorFlow or of the shim."""
+    """Whether the file has a symbol of any group, or a module, of TensorFlow or of the shim."""
     if any(legacy.rule and not _is_final_policy(legacy.name) for legacy in legacies):
         return True
-    modules = (use for use in program.namespaces if use.path.startswith("tf_lossscale"))
-    return bool(program.migrated) or any(True for _ in modules)
+    return bool(program.migrated) or any(use.keeps_names for use in program.namespaces)
 
 
 def _uses_methods_of_keras_2(program: Program) -> bool:
@@ -215,7 +214,8 @@ def _makes_optimizers(program: Program) -> bool:
         unclear.node for unclear in program.unclear if not isinstance(unclear.node, cst.ImportAlias)
     ]
     for reference in [*program.references, *program.mixed]:
-        is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
+        # Those of graph mode have no methods of Keras.
+        is_maker = reference.legacy.is_keras_optimizer or reference.legacy.name == REWRITE
         if is_maker and program.mentions.of(reference) not in _NOT_MAKING:
             used.append(reference.node)
     return bool(used)

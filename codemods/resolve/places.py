@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Optional, Union
 
 import libcst as cst
@@ -292,11 +292,10 @@ class Places:
                 self._symbol(name, node, scope, symbols, paths)
                 return
             modules = _modules_of(paths)
-            legacy_modules = [path for path in modules if modules[path] is not None]
-            if legacy_modules:
+            if any(modules.values()):
                 names_of_modules = {_name_of(module) for module in modules.values()}
                 is_mixed = len(names_of_modules) > 1
-                space = NamespaceUse(node, scope, min(legacy_modules), name)
+                space = NamespaceUse(node, scope, _oldest(modules), name)
         self._resolve_end(chain[-1], space, is_mixed)
 
     def _resolve_end(
@@ -353,14 +352,14 @@ class Places:
         """Adds a place of which at least one meaning is a legacy symbol."""
         found = [legacy for _, legacy in sorted(symbols.items()) if legacy is not None]
         others = [meaning for meaning in meanings if not symbols.get(meaning)]
-        # The shim's symbols run on every TensorFlow, so beside TensorFlow's they are a guard, and
-        # several of them are right as they are.
-        is_mixed = len({legacy.is_current for legacy in found}) > 1
-        is_mixed |= len(set(map(is_of_shim, symbols))) > 1
-        is_mixed |= bool(others) and all(map(is_of_shim, meanings))
         reference = Reference(node, scope, found[-1], name)
-        if is_mixed:
-            self.mixed.append(reference)
+        is_one = _is_read_from_roots(node, found)
+        if _is_mixed(symbols, meanings, is_one):
+            by_group = {legacy.group: legacy for legacy in found}
+            self.mixed += [reference._replace(legacy=legacy) for legacy in by_group.values()]
+        elif is_one and not others:
+            oldest = min(found, key=lambda legacy: legacy.is_current)
+            self._add(reference._replace(legacy=oldest))
         elif not others and len({(legacy.name, legacy.family) for legacy in found}) == 1:
             self._add(reference)
         else:
@@ -491,6 +490,33 @@ def _unclear_as(
     return Unclear(node, scope, name, why, through, origin=origin)
 
 
+def _is_mixed(
+    symbols: Mapping[str, Optional[Legacy]], meanings: frozenset[str], is_one: bool
+) -> bool:
+    """Whether a place with a legacy symbol is right as it is, or once what binds it is rewritten.
+
+    The shim's symbols run on every TensorFlow, so beside TensorFlow's they are a guard, and several
+    of them are right as they are. So is a symbol beside its successor, unless it `is_one` of which
+    only the place itself can be rewritten.
+    """
+    found = [legacy for legacy in symbols.values() if legacy is not None]
+    if not is_one and len({legacy.is_current for legacy in found}) > 1:
+        return True
+    if len(set(map(is_of_shim, symbols))) > 1:
+        return True
+    return len(found) < len(meanings) and all(map(is_of_shim, meanings))
+
+
+def _is_read_from_roots(node: cst.CSTNode, found: Sequence[Legacy]) -> bool:
+    """Whether a chain means one symbol below several roots, of which none is renamed.
+
+    As `tf.train.experimental.LossScale` after `import tensorflow.compat.v1 as tf` in a `try`, and
+    `import tensorflow as tf` in its handler: the paths of the first name stay, so the chain moves.
+    """
+    symbols = {(legacy.namespace, legacy.name, legacy.is_private) for legacy in found}
+    return isinstance(node, cst.Attribute) and len(symbols) == 1
+
+
 def _first_name(node: cst.CSTNode) -> Optional[cst.Name]:
     """The first name of a chain of attributes and calls; None if it begins with something else."""
     while isinstance(node, (cst.Attribute, cst.Call)):
@@ -509,6 +535,12 @@ def _stars_of_others(scope: Scope) -> str:
 def _modules_of(meanings: frozenset[str]) -> dict[str, Optional[Namespace]]:
     """The module of legacy symbols that each meaning is, if it is one."""
     return {path: namespace_of(path) if is_path(path) else None for path in meanings}
+
+
+def _oldest(modules: Mapping[str, Optional[Namespace]]) -> str:
+    """The path of a module that the newest TensorFlow lacks, if it lacks one of them."""
+    found = {path: module for path, module in sorted(modules.items()) if module is not None}
+    return min(found, key=lambda path: found[path].is_current)
 
 
 def _name_of(module: Optional[Namespace]) -> str:

@@ -1111,6 +1111,22 @@ CODEMODS = r"""
     - _NAME.search(_SETTINGS.sub(b"", data))
     + _NAME.search(data)
 
+    # codemods/rules/test_several_meanings.py
+    - return isinstance(node, cst.Attribute) and len(symbols) == 1
+    + return False
+    - self.mixed += [reference._replace(legacy=legacy) for legacy in by_group.values()]
+    + self.mixed.append(reference)
+    - return min(found, key=lambda path: found[path].is_current)
+    + return min(found)
+    - is_certain = all(map(is_of_shim, program.paths_of(node)))
+    + is_certain = True
+    - return bool(program.migrated) or any(use.keeps_names for use in program.namespaces)
+    + return bool(program.migrated) or any(use.is_on_shim for use in program.namespaces)
+    - return bool(paths) and all(map(legacy_symbols.is_of_tensorflow, paths))
+    + return False
+    - is_maker = reference.legacy.is_keras_optimizer or reference.legacy.name == REWRITE
+    + is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
+
     # codemods/resolve/test_traits.py::test_the_bytes_hint_at_all_of_them
     - return any(name in source for name in self._names) and bool(self._apart.search(source))
     + return False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...resolve.legacy_symbols import is_of_shim
 from ...rewrite.arguments import argument_of_scale, has_loss_scale
 from ..rule import Proposal, Reference
 from ._final_class import FinalClass
@@ -26,7 +27,8 @@ def repairs(final: FinalClass) -> Iterator[Proposal]:
             yield _repaired(final, reference, call)
     for node, name in program.migrated:
         call = program.call_of(node)
-        if name == _NAME and call is not None and has_loss_scale(call):
+        is_certain = all(map(is_of_shim, program.paths_of(node)))
+        if name == _NAME and is_certain and call is not None and has_loss_scale(call):
             yield _repaired_on_shim(final, call)
 
 

@@ -63,9 +63,9 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
     It is no place, since nothing in the file has to move.
     """
     uses = _uses_of(program, _ON_SHIM)
-    bound = {read for use in uses for read in program.values.reads_of(use.node)}
+    bound = {read for use in uses for read in _reads_of(program, use)}
     for use in uses:
-        reads = program.values.reads_of(use.node)
+        reads = _reads_of(program, use)
         is_followed = all(isinstance(program.parents.get(read), cst.Attribute) for read in reads)
         if use.node in bound:
             continue
@@ -186,10 +186,23 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     there for other files, or left over.
     """
     names = program.mentions.names_bound(use)
-    reads = program.values.reads_of(use.node)
+    reads = _reads_of(program, use)
     if any(_reads_other(program, read) for read in reads):
         return False
     return bool(names and reads) and program.cached(_known_reads).issuperset(reads)
+
+
+def _reads_of(program: Program, use: NamespaceUse) -> list[cst.CSTNode]:
+    """The reads of a module.
+
+    Where a class imports it, that is any attribute of its name, but for the paths of TensorFlow.
+    """
+    return [read for read in program.values.reads_of(use.node) if not _is_path(program, read)]
+
+
+def _is_path(program: Program, read: cst.CSTNode) -> bool:
+    paths = program.paths_of(read) if isinstance(read, cst.Attribute) else ()
+    return bool(paths) and all(map(legacy_symbols.is_of_tensorflow, paths))
 
 
 def _reads_other(program: Program, read: cst.CSTNode) -> bool:
