@@ -336,9 +336,12 @@ class Places:
 
         What binds a name that is a module on some paths is rewritten, and not its uses.
         """
+        is_chain = isinstance(space.node, cst.Attribute)
+        if space.root is not None and is_chain:
+            is_mixed |= not self._can_be_replaced(space.root, space.scope)
         if not is_mixed:
             self._add(space)
-        elif isinstance(space.node, cst.Attribute):
+        elif is_chain:
             self._several(space.node, space.scope, _name_of(namespace_of(space.path)), meanings)
 
     def _symbol(
@@ -351,19 +354,31 @@ class Places:
     ) -> None:
         """Adds a place of which at least one meaning is a legacy symbol."""
         found = [legacy for _, legacy in sorted(symbols.items()) if legacy is not None]
-        others = [meaning for meaning in meanings if not symbols.get(meaning)]
-        reference = Reference(node, scope, found[-1], name)
         is_one = _is_read_from_roots(node, found)
-        if _is_mixed(symbols, meanings, is_one):
+        is_same = len({(legacy.name, legacy.family) for legacy in found}) == 1
+        is_chain = isinstance(node, cst.Attribute)
+        if is_chain and not self._can_be_replaced(name, scope):
+            self._several(node, scope, found[0].name, meanings, tuple(found))
+        elif _is_mixed(symbols, meanings, is_one):
             by_group = {legacy.group: legacy for legacy in found}
-            self.mixed += [reference._replace(legacy=legacy) for legacy in by_group.values()]
-        elif is_one and not others:
+            self.mixed += [Reference(node, scope, mixed, name) for mixed in by_group.values()]
+        elif is_same and all(map(symbols.get, meanings)):
             oldest = min(found, key=lambda legacy: legacy.is_current)
-            self._add(reference._replace(legacy=oldest))
-        elif not others and len({(legacy.name, legacy.family) for legacy in found}) == 1:
-            self._add(reference)
+            self._add(Reference(node, scope, oldest if is_one else found[-1], name))
         else:
             self._several(node, scope, found[0].name, meanings, tuple(found))
+
+    def _can_be_replaced(self, name: cst.Name, scope: Scope) -> bool:
+        """Whether an import can stand in the place of a first name, whichever way it is bound.
+
+        Beside each import that binds it, another import can be added. After `tf = tf.compat.v1`,
+        the import before it has run. After other assignments, none may have.
+        """
+        paths = [path for path in self._origins.of_name(name.value, scope) if is_path(path)]
+        return len(paths) < 2 or all(
+            binding.kind is BindingKind.IMPORT or _is_of_itself(binding)
+            for binding in scope.bindings_of(name.value)
+        )
 
     def _several(
         self,
@@ -515,6 +530,12 @@ def _is_read_from_roots(node: cst.CSTNode, found: Sequence[Legacy]) -> bool:
     """
     symbols = {(legacy.namespace, legacy.name, legacy.is_private) for legacy in found}
     return isinstance(node, cst.Attribute) and len(symbols) == 1
+
+
+def _is_of_itself(binding: Binding) -> bool:
+    """Whether a name gets None, or what is read from the same name."""
+    root = _first_name(binding.value) if binding.value is not None else None
+    return root is not None and root.value in (binding.name, "None")
 
 
 def _first_name(node: cst.CSTNode) -> Optional[cst.Name]:

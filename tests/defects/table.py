@@ -1114,8 +1114,14 @@ CODEMODS = r"""
     # codemods/rules/test_several_meanings.py
     - return isinstance(node, cst.Attribute) and len(symbols) == 1
     + return False
-    - self.mixed += [reference._replace(legacy=legacy) for legacy in by_group.values()]
-    + self.mixed.append(reference)
+    - self.mixed += [Reference(node, scope, mixed, name) for mixed in by_group.values()]
+    + self.mixed.append(Reference(node, scope, found[-1], name))
+    - is_mixed |= not self._can_be_replaced(space.root, space.scope)
+    + pass
+    - if is_chain and not self._can_be_replaced(name, scope):
+    + if False:
+    - return root is not None and root.value in (binding.name, "None")
+    + return False
     - return min(found, key=lambda path: found[path].is_current)
     + return min(found)
     - is_certain = all(map(is_of_shim, program.paths_of(node)))

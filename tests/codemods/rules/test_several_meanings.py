@@ -89,14 +89,56 @@ def test_each_use_is_mentioned(root, target):
     assert_same_again(result, OPTIONS[target])
 
 
+REPLACED = [
+    "the second where the first is missing", "the first, or else the second", "bound again",
+    "one after the other",
+]  # fmt: skip
+"""The roots of which an import can stand in the place."""
+
+
 @every_target
-def test_one_symbol_of_two_roots_is_rewritten(target):
-    source = ROOTS["the second where the first is missing"] + USES[0] + "\n"
-    written = transform(source.encode(), OPTIONS[target]).source.decode().splitlines()
+@pytest.mark.parametrize("root", REPLACED)
+def test_one_symbol_of_two_roots_is_rewritten(root, target):
+    source = f"{ROOTS[root]}{USES[0]}\n{USES[2]}\n"
+    result = transform(source.encode(), OPTIONS[target])
+    *_, scale, opt = result.source.decode().splitlines()
     module = (
         "tfls.train.experimental" if target == "shim" else "tensorflow.compat.v1.mixed_precision"
     )
-    assert written[-1] == f"scale = {module}.DynamicLossScale()"
+    assert scale == f"scale = {module}.DynamicLossScale()"
+    assert "experimental.LossScaleOptimizer" not in opt or target == "shim"
+    assert left(result) == []
+
+
+ASSIGNED = {
+    "a setting": ROOTS["by a setting"],
+    "a branch": """
+import tensorflow
+if graph_mode:
+    tf = tensorflow.compat.v1
+else:
+    tf = tensorflow
+""",
+    "an import in a handler": """
+try:
+    import tensorflow.compat.v1
+except ImportError:
+    import tensorflow as tf
+else:
+    tf = tensorflow.compat.v1
+""",
+}
+
+
+@every_target
+@pytest.mark.parametrize("use", [USES[0], USES[2], USES[4], USES[8], USES[9]])
+@pytest.mark.parametrize("root", ASSIGNED)
+def test_a_name_that_other_statements_bind_is_left_to_the_user(root, use, target):
+    """Nothing says where the import has run that the new name needs."""
+    source = f"{ASSIGNED[root]}{use}\n".encode()
+    result = transform(source, OPTIONS[target])
+    assert result.source == source
+    assert left(result) == ["LS904"]
 
 
 PROGRAMS = {
