@@ -55,7 +55,7 @@ def test_make_installs_all_that_it_needs(target, tmp_path):
     """In environments that are not there yet: make says what it would run."""
     places = [f"{name}={tmp_path}" for name in ("DEMO", "TEST")]
     done = subprocess.run(
-        ["make", "--dry-run", target, "PYTHON=python3", *places],
+        ["make", "--no-print-directory", "--dry-run", target, "PYTHON=python3", *places],
         cwd=ROOT,
         capture_output=True,
         text=True,
