@@ -12,11 +12,13 @@ from typing import BinaryIO
 
 from ..facts import Trait
 from ..resolve.vocabulary import (
+    APPLYING,
     CROSS_SHARD,
     DISTINCTIVE,
     MODULE,
     PARTS,
     PATH_WORDS,
+    RESTORING,
     SCALING,
     STEP_AND_STATE,
     TPU,
@@ -123,7 +125,7 @@ class _Hint:
         self._words = [word if isinstance(word, tuple) else (word,) for word in words]
         self._words += [(b"." + name,) for name in self._names]
         # Whatever stands behind a comment or a backslash is not read.
-        self._apart = re.compile(rb"\.(?:[ \t]*[#\\]|\s+(?:%s))" % b"|".join(self._names or [b"#"]))
+        self._apart = re.compile(rb"\.(?:[ \t]*[#\\]|\s+(?:%s))" % b"|".join(self._names))
 
     def is_in(self, source: bytes) -> bool:
         """Whether a source has one of them."""
@@ -135,21 +137,21 @@ class _Hint:
 _READS_BY_NAME = (b"getattr", b"attrgetter", b"methodcaller")
 """Functions that read attributes by their names, which may be computed."""
 _DICTIONARIES = (b"getmembers", b"vars", b"__dict__")
-_APPLYING = ("apply_gradients", "minimize", *SCALING)
 _PATTERN = b"case"
 _HINTS = {
     Trait.COMPILE: _Hint(["compile"], [b"'compile", b'"compile', (_PATTERN, b"compile")]),
     Trait.LOAD: _Hint(words=[b"load_model"]),
     Trait.RESTORE: _Hint(
         words=[
-            b"load_weights", b"restore_or_initialize", (b"restore", b"ckpt"),
+            *(name.encode() for name in RESTORING),
+            (b"restore", b"ckpt"),
             (b"restore", b"Checkpoint"),
         ]
     ),
-    Trait.LOOP: _Hint(_APPLYING),
+    Trait.LOOP: _Hint(APPLYING),
     Trait.APPLIES: _Hint(
-        _APPLYING,
-        [*_READS_BY_NAME, *((_PATTERN, name.encode()) for name in _APPLYING)],
+        APPLYING,
+        [*_READS_BY_NAME, *((_PATTERN, name.encode()) for name in APPLYING)],
     ),
     Trait.HANDED_ON: _Hint(words=[b"optimizer", *_READS_BY_NAME, *_DICTIONARIES]),
     Trait.STEP: _Hint(STEP_AND_STATE),

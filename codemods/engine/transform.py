@@ -129,7 +129,8 @@ class FileWork:
       only: the rules to run; by default all.
 
     Raises:
-      SourceError: if it cannot be parsed; so do the methods.
+      SourceError: it is a notebook that cannot be read. The methods raise it for code that cannot
+        be parsed.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class FileWork:
         real: str,
         only: Optional[Sequence[Rule]] = None,
     ) -> None:
-        """Decodes a notebook with a legacy word; nothing is parsed before something is asked."""
+        """Finds the cells of a notebook that has a legacy word. No code is parsed yet."""
         self._source = source
         self._options = options
         self._path = path

@@ -19,7 +19,7 @@ from .given_names import names_given
 from .legacy_symbols import is_of_tensorflow
 from .module_paths import below
 from .python_nodes import PythonNodes, function_of
-from .vocabulary import SCALING, STEP_AND_STATE
+from .vocabulary import APPLYING, RESTORING, STEP_AND_STATE
 
 __all__ = ["IMPORTING", "LOADERS", "NAMES_IN_TEXT", "UNKNOWN", "links_of", "links_of_nodes"]
 
@@ -46,8 +46,6 @@ LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))})\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
 NAMES_IN_TEXT = re.compile(rf"(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
 """One of these words is in each file that, besides, has the whole name of a module as text."""
-_APPLYING = ("apply_gradients", "minimize", *SCALING)
-_RESTORING = ("load_weights", "restore_or_initialize")
 _REGULAR_EXPRESSIONS = ("re", "regex")
 _LOOKING = ("hasattr", "isinstance", "print", "type")
 """Functions that do nothing with an optimizer that they are given."""
@@ -369,7 +367,7 @@ def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:
     owners = (_root(node.value) for node in attributes.get("compile", ()))
     if "compile" in got or any(owner not in _REGULAR_EXPRESSIONS for owner in owners):
         yield Trait.COMPILE
-    if any(name in attributes for name in _RESTORING) or _restores_checkpoint(attributes):
+    if any(name in attributes for name in RESTORING) or _restores_checkpoint(attributes):
         yield Trait.RESTORE
     yield from _step_traits(nodes, got)
     if any(name in attributes for name in STEP_AND_STATE):
@@ -411,8 +409,8 @@ def _step_traits(nodes: PythonNodes, got: Set[str]) -> Iterator[Trait]:
     """
     if "scale_loss" in nodes.attributes:
         return
-    applying = [node for name in _APPLYING for node in nodes.attributes.get(name, ())]
-    if applying or not got.isdisjoint(_APPLYING):
+    applying = [node for name in APPLYING for node in nodes.attributes.get(name, ())]
+    if applying or not got.isdisjoint(APPLYING):
         yield Trait.APPLIES
     of_models = _optimizers_of_models(nodes)
     if any(id(node.value) in of_models for node in applying):
@@ -466,7 +464,7 @@ def _only_looks(call: ast.Call) -> bool:
     `getattr(model.optimizer, "lr", None)`, as in jpata/particleflow, is like an attribute.
     """
     name = _literal(call.args[1]) if function_of(call) == "getattr" and len(call.args) > 1 else ""
-    return function_of(call) in _LOOKING or (bool(name) and name not in _APPLYING)
+    return function_of(call) in _LOOKING or (bool(name) and name not in APPLYING)
 
 
 def _reads_dictionary(nodes: PythonNodes) -> bool:
@@ -517,7 +515,7 @@ def _possible_names(name: ast.expr) -> list[str]:
     A variable, such as a parameter, may be the optimizer of a model. A name that is put together
     may be the method that makes a step with it, too.
     """
-    return ["optimizer"] if isinstance(name, ast.Name) else ["optimizer", *_APPLYING]
+    return ["optimizer"] if isinstance(name, ast.Name) else ["optimizer", *APPLYING]
 
 
 def _names_given(call: ast.Call) -> list[ast.expr]:

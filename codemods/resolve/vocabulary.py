@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from tf_lossscale._paths import SYMBOLS
 
 __all__ = [
+    "APPLYING",
     "CLASS",
     "COMMON",
     "CROSS_SHARD",
@@ -25,6 +26,7 @@ __all__ = [
     "PATH_WORDS",
     "POLICY",
     "PRIVATE",
+    "RESTORING",
     "REWRITE",
     "SCALING",
     "SEGMENTS",
@@ -40,6 +42,10 @@ LOSS_SCALE = "LossScale"
 CLASS = "LossScaleOptimizer"
 SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 """Methods that only a loss-scale optimizer of Keras 2 has."""
+APPLYING = ("apply_gradients", "minimize", *SCALING)
+"""Methods of a training step."""
+RESTORING = ("load_weights", "restore_or_initialize")
+"""Methods that read files of a run."""
 STEP_AND_STATE = (
     "apply_gradients", "minimize",
     "_optimizer", "dynamic", "dynamic_counter", "initial_scale", "loss_scale",
