@@ -200,8 +200,8 @@ def _look_at(runs: Runs, first: Judgement) -> str:
     place = 0 if first.step is None else runs.steps.index(first.step)
     if place - runs.updated < 2 * limits.WINDOW.value:
         return (
-            "the first updates: learning rate, momentum, betas, decay, clipping, and gradients "
-            "that are missing or added up"
+            "the first updates: learning rate, momentum, betas, decay, clipping, and sparse "
+            "(embeddings), missing or summed gradients"
         )
     return (
         "what begins there: a learning-rate schedule, decay, a restart without the optimizer's "

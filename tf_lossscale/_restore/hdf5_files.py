@@ -14,7 +14,6 @@ from tf_lossscale._restore.stored import (
     Stored,
     Tensor,
     add_node,
-    left_to_keras,
 )
 from tf_lossscale._types import Array, Config, HDF5Dataset, HDF5Group
 
@@ -38,7 +37,14 @@ def _stored(path: str, file: HDF5Group) -> Stored:
     weights = file.get("model_weights", file)
     if "layer_names" not in weights.attrs:
         if path.endswith(".weights.h5"):
-            raise left_to_keras(path, "a .weights.h5 file", f"model.load_weights({path!r})")
+            raise RestoreError(
+                f"{path}: is a .weights.h5 file, which the Keras that wrote it restores itself, "
+                "with the optimizer that the model is compiled with: model.optimizer.build("
+                f"model.trainable_variables), then model.load_weights({path!r}). With another "
+                "Keras, the optimizer would start again, also with Keras 3 after Keras 2: load it "
+                "on its own Keras, and save a checkpoint there: "
+                "tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(prefix)"
+            )
         raise RestoreError(
             f"{path}: is not an .h5 file of weights of Keras 2. Files of Keras 3 are read by "
             "load_weights() or load_model() of Keras 3"

@@ -7,7 +7,8 @@ from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._keras.optimizer_classes import other_rules
 from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
-from tf_lossscale._restore.optimizers import ProgramOptimizer
+from tf_lossscale._restore.optimizers import ProgramOptimizer, is_optimizer
+from tf_lossscale._restore.pairing import Absent
 from tf_lossscale._restore.plan import Plan, Planned
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
@@ -58,6 +59,26 @@ def plan_optimizer(
     _plan_hyperparameters(plan, program, state)
     _plan_scale(plan, program, state)
     _skip_own_variables(plan, state)
+
+
+def note_absent(plan: Plan, absent: Absent, models: List[Model]) -> None:
+    """Notes an optimizer that the file has no state for, and the variables that it has by now.
+
+    It is not built for that. Its hyperparameters are those of the program in any case.
+    """
+    plan.absent.append(absent.refusal)
+    plan.notes.append(absent.note)
+    if not is_optimizer(absent.optimizer):
+        return
+    program = ProgramOptimizer(absent.optimizer)
+    plan.initial.append(Entry(None, None, "iterations", ()))
+    if program.has_slots:
+        trained = program.trained or trained_by(models)
+        plan.initial += [
+            Entry(None, None, f"{name} of {name_of(variable)}", shape_of(slot))
+            for name, variable, slot in program.slots(trained)
+        ]
+    plan.initial += _entries_of_scale(program)
 
 
 def _in_order(trained: List[Variable], owners: List[Optional[Variable]]) -> List[Variable]:
@@ -259,15 +280,22 @@ def _plan_scale(plan: Plan, program: ProgramOptimizer, state: OptimizerState) ->
         plan.add(state.scale, scale, "loss scale")
         plan.add(state.good_steps, good_steps, "good steps")
         return
-    entries = [
-        Entry(None, None, name, shape_of(variable))
-        for name, variable in (("loss scale", scale), ("good steps", good_steps))
-    ]
+    entries = _entries_of_scale(program)
     if not plan.stored.lacks_scale:
         plan.initial += entries
         return
     plan.expected += entries
     plan.notes.append("files of this format have no loss scale, which stays at its initial value")
+
+
+def _entries_of_scale(program: ProgramOptimizer) -> List[Entry]:
+    """Returns what a report has for the loss scale and its counter, if these stay as they are."""
+    variables = zip(("loss scale", "good steps"), program.scale())
+    return [
+        Entry(None, None, name, shape_of(variable))
+        for name, variable in variables
+        if variable is not None
+    ]
 
 
 def _skip_own_variables(plan: Plan, state: OptimizerState) -> None:

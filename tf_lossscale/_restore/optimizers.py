@@ -215,6 +215,8 @@ class ProgramOptimizer:
             if not getattr(self.outer, "dynamic", True):
                 return None, None
             return attributes["dynamic_scale"], attributes["step_counter"]
+        if not isinstance(self.outer, Trackable):  # without a scale, on Keras 3.0
+            return None, None
         children = children_of(self.outer)
         below = children_of(children["loss_scale"]) if "loss_scale" in children else {}
         return below.get("current_loss_scale"), below.get("good_steps")

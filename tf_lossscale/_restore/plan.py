@@ -35,6 +35,7 @@ class Plan:
         self.unused: List[Entry] = []
         self.expected: List[Entry] = []  # initial, but no error
         self.used: Set[str] = set()  # keys of the file
+        self.absent: List[str] = []  # optimizers without a state, an error unless `partial`
         self.problems: List[str] = []
         self.notes: List[str] = []
         self.written_by = stored.format
@@ -130,6 +131,8 @@ def raise_problems(plan: Plan, partial: bool) -> None:
         raise RestoreError(f"{start}: no value of the file fits the program")
     if partial:
         return
+    if plan.absent:
+        raise RestoreError(f"{start}: {plan.absent[0]}")
     unused = [entry for entry in plan.unused if not _is_of_a_seed(entry)]
     if unused:
         entry = unused[0]

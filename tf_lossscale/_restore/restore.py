@@ -13,9 +13,10 @@ from tf_lossscale._checkpoint import keras_files
 from tf_lossscale._checkpoint.locate import HDF5, SAVED_MODEL, TENSORFLOW, CheckpointError, locate
 from tf_lossscale._restore import hdf5_files, object_files, saver_files
 from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
-from tf_lossscale._restore.optimizer_plan import plan_optimizer
+from tf_lossscale._restore.optimizer_plan import note_absent, plan_optimizer
 from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
 from tf_lossscale._restore.optimizers import ProgramOptimizer, children_of, is_optimizer
+from tf_lossscale._restore.pairing import Absent, pair_optimizers
 from tf_lossscale._restore.plan import (
     Plan,
     assign,
@@ -35,7 +36,7 @@ from tf_lossscale._restore.program import (
     weights_of,
 )
 from tf_lossscale._restore.report import Entry, Report
-from tf_lossscale._restore.stored import RestoreError, Stored, left_to_keras
+from tf_lossscale._restore.stored import RestoreError, Stored
 from tf_lossscale._types import Array, Checkpoint, Model, Optimizer, Variable
 from tf_lossscale._versions.base import tf
 
@@ -75,7 +76,8 @@ def restore(
         default the one that the model was compiled with. Or a dictionary of optimizers by their
         names.
       partial: whether values of the file without a variable, and variables without a value, are
-        allowed. A shape that differs is always an error.
+        allowed; also an optimizer that the file has none for, which then starts again. A shape
+        that differs is always an error.
       names: for files of `tf.train.Saver`, the variables of the program by their names in the
         file; or instead of a variable its path in the model. Slots, powers of beta, `global_step`
         and the loss scale are found by the names that TensorFlow 1 gives them.
@@ -107,10 +109,10 @@ def restore(
         optimizer = of_checkpoint if optimizer is None else optimizer
     states = {number: state_of(stored, number) for number in optimizers_in(stored)}
     models, matches = _match_models(stored, model, states)
-    named = _named_optimizers(stored, model, optimizer, states, matches)
-    optimizers = [(ProgramOptimizer(owner), state) for owner, state in named]
-    values = _rehearse(stored, models, matches, optimizers, partial)
-    plan = _plan(stored, models, matches, optimizers)
+    pairing = pair_optimizers(stored, model, optimizer, states, matches)
+    optimizers = [(ProgramOptimizer(owner), state) for owner, state in pairing.found]
+    values = _rehearse(stored, models, matches, optimizers, pairing.absent, partial)
+    plan = _plan(stored, models, matches, optimizers, pairing.absent)
     raise_problems(plan, partial)
     assign(plan, values)
     _finalize_layers(plan, models)
@@ -158,6 +160,7 @@ def _rehearse(
     models: List[Model],
     matches: List[Match],
     optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
+    absent: List[Absent],
     partial: bool,
 ) -> Dict[str, Array]:
     """Reads all values, after a plan with copies of the optimizers that are not built yet.
@@ -168,7 +171,7 @@ def _rehearse(
       RestoreError: the file does not fit the program, or is damaged.
     """
     copies = [(program.as_built_copy(), state) for program, state in optimizers]
-    plan = _plan(stored, models, matches, copies)
+    plan = _plan(stored, models, matches, copies, absent)
     raise_problems(plan, partial)
     return read_values(plan)
 
@@ -178,6 +181,7 @@ def _plan(
     models: List[Model],
     matches: List[Match],
     optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
+    absent: List[Absent],
 ) -> Plan:
     """Plans all values of a file; builds the optimizers."""
     plan = Plan(stored)
@@ -185,6 +189,8 @@ def _plan(
         _plan_weights(plan, value, match)
     for program, state in optimizers:
         plan_optimizer(plan, program, state, models, matches)
+    for own in absent:
+        note_absent(plan, own, models)
     note_unused(plan)
     return plan
 
@@ -220,7 +226,12 @@ def _of_archive(path: str) -> RestoreError:
             "TF_USE_LEGACY_KERAS=1, and save a checkpoint there: "
             "tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(prefix)"
         )
-    return left_to_keras(path, "a .keras file", f"model = keras.models.load_model({path!r})")
+    return RestoreError(
+        f"{path}: is a .keras file of Keras 3, which restores it itself, with the optimizer that "
+        f"the model is compiled with: model = keras.models.load_model({path!r}). For Keras 2, load "
+        "it on Keras 3, and save a checkpoint there: "
+        "tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(prefix)"
+    )
 
 
 def _match_models(
@@ -309,80 +320,6 @@ def _plan_weights(plan: Plan, model: Model, match: Match) -> None:
         Entry(None, None, name_of(variable), shape_of(variable))
         for variable in match.missing(model)
     ]
-
-
-def _named_optimizers(
-    stored: Stored,
-    model: Model,
-    optimizer: Optimizer,
-    states: Dict[int, OptimizerState],
-    matches: List[Match],
-) -> List[Tuple[Optimizer, OptimizerState]]:
-    """Returns the optimizers of the program, each with its state in the file.
-
-    Raises:
-      RestoreError: the file does not have the optimizer, or it is not known which one it is.
-    """
-    if isinstance(optimizer, collections.abc.Mapping):
-        return _optimizers_by_name(stored, optimizer, states)
-    fitting = _fitting(list(states.values()), matches)
-    if optimizer is not None:
-        return [(optimizer, _only(stored, fitting))]
-    compiled = _compiled_optimizer(model)
-    if compiled is None or not fitting:
-        return []  # a file of weights, for a model that is compiled, has none
-    return [(compiled, _only(stored, fitting))]
-
-
-def _optimizers_by_name(
-    stored: Stored,
-    optimizers: "collections.abc.Mapping[str, Any]",
-    states: Dict[int, OptimizerState],
-) -> List[Tuple[Optimizer, OptimizerState]]:
-    children = stored.nodes[0].children
-    missing = [name for name in optimizers if children.get(name) not in states]
-    if missing:
-        raise RestoreError(f"{stored.path}: the file has no optimizer {missing[0]!r}")
-    return [(optimizer, states[children[name]]) for name, optimizer in optimizers.items()]
-
-
-def _compiled_optimizer(model: Model) -> Optional[Optimizer]:
-    """Returns the optimizer that a model was compiled with; None if several were."""
-    models = list(model.values()) if isinstance(model, collections.abc.Mapping) else [model]
-    found = [getattr(value, "optimizer", None) for value in models]
-    compiled = [optimizer for optimizer in found if optimizer is not None]
-    return compiled[0] if len(compiled) == 1 else None
-
-
-def _only(stored: Stored, fitting: List[OptimizerState]) -> OptimizerState:
-    """Returns the one optimizer that fits; raises RestoreError if there is none, or several."""
-    if not fitting and any(node.slots for node in stored.nodes):
-        raise RestoreError(
-            f"{stored.path}: nothing was restored: the file has slots of an optimizer and no "
-            "iterations. Keras 2 saves these once the optimizer has taken a step"
-        )
-    if not fitting:
-        raise RestoreError(f"{stored.path}: the file has no optimizer. Leave out optimizer=")
-    if len(fitting) > 1:
-        found = ", ".join(stored.path_of(state.node) for state in fitting)
-        raise RestoreError(
-            f"{stored.path}: the file has several optimizers: {found}. Pass "
-            "optimizer={name: optimizer}"
-        )
-    return fitting[0]
-
-
-def _fitting(states: List[OptimizerState], matches: List[Match]) -> List[OptimizerState]:
-    """Returns the optimizers whose slots belong to the models; all, if there is only one."""
-    if len(states) <= 1 or not matches:
-        return states
-    of_models = {number for match in matches for number in match.variables}
-    fitting = []
-    for state in states:
-        own = {slot.variable for slot in state.slots} | set(state.trained)
-        if not own.isdisjoint(of_models):
-            fitting.append(state)
-    return fitting or states
 
 
 def _finalize_layers(plan: Plan, models: List[Model]) -> None:

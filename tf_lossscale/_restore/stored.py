@@ -18,15 +18,6 @@ class RestoreError(ValueError):
     """
 
 
-def left_to_keras(path: str, what: str, line: str) -> RestoreError:
-    """Returns the error for a file that Keras 3 itself restores, with the compiled optimizer."""
-    return RestoreError(
-        f"{path}: is {what} of Keras 3, which restores it itself, with the optimizer that the "
-        f"model is compiled with: {line}. For Keras 2, load it on Keras 3, and save a checkpoint "
-        "there: tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(prefix)"
-    )
-
-
 class Tensor(NamedTuple):
     key: str  # under which the file has it
     shape: Shape

@@ -208,8 +208,26 @@ def test_files_of_keras_3_are_left_to_keras_3(ending: str, tmp_path: Any):
     else:
         resumed, optimizer = fresh("keras3", "functional")
         resumed.compile(optimizer, loss="mse")
+        resumed.optimizer.build(resumed.trainable_variables)
         resumed.load_weights(path)
     assert_the_same_run(original, (resumed, resumed.optimizer))
+
+
+@pytest.mark.skipif(not {"new", "keras3"} <= set(KINDS), reason="needs both Kerases")
+@pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer")
+def test_weights_h5_files_of_keras_2_lose_the_optimizer_on_keras_3(tmp_path: Any):
+    path = str(tmp_path / "model.weights.h5")
+    model, optimizer = begun("new", "functional")
+    model.compile(optimizer, loss="mse")
+    model.save_weights(path)
+    assert_refused(
+        path, "With another Keras, the optimizer would start again, .* save a checkpoint"
+    )
+    resumed, optimizer = fresh("keras3", "functional")
+    resumed.compile(optimizer, loss="mse")
+    resumed.optimizer.build(resumed.trainable_variables)
+    resumed.load_weights(path)
+    assert int(resumed.optimizer.iterations) == 0
 
 
 def test_files_of_the_saver_are_an_error(tmp_path: Any):

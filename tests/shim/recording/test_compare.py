@@ -198,7 +198,9 @@ def test_what_begins_late_is_found_where_it_begins():
     assert 90 <= found.step <= 120
     assert "look at what begins there" in rendering.sentence(found)
     found = measured(old, dataclasses.replace(old, kernel=1, rate=0.021))
-    assert "look at the first updates" in rendering.sentence(found)
+    sentence = rendering.sentence(found)
+    assert "look at the first updates" in sentence
+    assert "sparse (embeddings), missing or summed gradients" in sentence
     assert found.first.cause is None
 
 
