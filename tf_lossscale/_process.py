@@ -5,7 +5,9 @@ Streams can be closed, full, slow, or unable to encode a file name, and Ctrl-C c
 
 import _thread
 import argparse
+import atexit
 import contextlib
+import gc
 import io
 import os
 import re
@@ -15,7 +17,7 @@ import sys
 import threading
 import traceback
 from types import FrameType
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, NoReturn, Optional, Tuple
 
 from tf_lossscale._about import HOME
 
@@ -106,6 +108,21 @@ def _guarded(prog: str, function: Callable[[], int], tracebacks: bool, interrupt
     except (OSError, ValueError):
         _discard_rest()
     return status
+
+
+def at_once(prog: str, function: Callable[[], int]) -> NoReturn:
+    """Like `guarded`, for all that a process does: ends it, without freeing what it holds.
+
+    Looking for garbage, and freeing each object of each module at the end, took a sixth of a run of
+    the codemods over a small repository.
+    """
+    gc.disable()
+    status = guarded(prog, function)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or never open
+            stream.flush()
+    os._exit(status)
 
 
 def _discard_rest() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import atexit
-import contextlib
-import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from tf_lossscale._process import guarded
@@ -90,35 +87,18 @@ def _main(words: Sequence[str], prog: str) -> int:
 
 def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     """Runs `migrate`; modules that only it needs are imported here, so that help stays fast."""
-    with _without_collections():
-        from . import migrate
-        from .request import Request
-        from .settings import SettingsError
+    from . import migrate
+    from .request import Request
+    from .settings import SettingsError
 
-        try:
-            request = Request.of(arguments)
-        except SettingsError as error:
-            print(f"{parser.prog.split()[0]}: error: {error}", file=sys.stderr)
-            return 2
-        except ValueError as error:
-            parser.error(str(error))
-        return migrate.run(request)
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Looks for no garbage in this process: what modules hold is none, and the workers have trees.
-
-    It took a tenth of a run over a small repository, a half of that at the end of the process.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    atexit.register(gc.freeze)
     try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+        request = Request.of(arguments)
+    except SettingsError as error:
+        print(f"{parser.prog.split()[0]}: error: {error}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        parser.error(str(error))
+    return migrate.run(request)
 
 
 def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:

@@ -14,11 +14,12 @@ from ..engine.prefilter import (
     may_name_path,
     traits_hinted,
     uses_other_contrib,
+    without_images,
 )
 from ..facts import Links, Trait
 from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, NoteKind, discover, project_files_above, words
-from ..files.excludes import MOST_DATA
+from ..files.excludes import MOST_DATA, NOTEBOOK
 from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
 from ..project.entry_points import has_entry_points, links_of_configuration
@@ -190,6 +191,8 @@ class FileSearch:
 
     def _concerns(self, file: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""
+        if file.real.endswith(NOTEBOOK):
+            data = without_images(data)
         concerns = may_concern(data)
         if self._project is not None and self._project.may_decide(file.real, data):
             self._project.add(relative(file.path), file.real, data)

@@ -7,7 +7,6 @@ submodule, or the work tree of the target of a link.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
 import time
@@ -193,6 +192,8 @@ def _has_content(file: str, object_id: str) -> bool:
 
 def _has_id(data: bytes, object_id: str) -> bool:
     """Whether git would give the bytes this id, also if it wrote CRLF in place of LF."""
+    import hashlib  # takes as long as the search of fifty files, and most runs write nothing
+
     contents = [data]
     if data.count(b"\n") == data.count(b"\r\n"):
         contents.append(data.replace(b"\r\n", b"\n"))

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Optional, Union
 
+from ..engine.prefilter import without_images
 from ..engine.python_tree import SourceError, error_of
 from ..engine.screen import names_made, note_without_place
 from ..engine.tree_size import (
@@ -218,7 +219,10 @@ class Desk:
                 source = atomic_write.read(file, self._limits.size)
             except OSError:
                 continue  # the search has reported it
-            is_asked = search is None or search.may_read(source, file.endswith(NOTEBOOK))
+            is_notebook = file.endswith(NOTEBOOK)
+            if is_notebook:
+                source = without_images(source)
+            is_asked = search is None or search.may_read(source, is_notebook)
             if is_asked or compares_version(source):
                 found[file] = self._links_in(source, file)
         return found

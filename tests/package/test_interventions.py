@@ -148,7 +148,6 @@ FORWARDS = "does for the inner optimizer what the program does for ours"
 COMMAND = "a process of one of our commands"
 
 ALLOWED: Dict[Tuple[str, str, str], str] = {
-    ("codemods/cli/command.py", HOOK, "_without_collections"): COMMAND,
     ("codemods/cli/request.py", SET, "Request.of"): OWN_OBJECT,
     ("codemods/engine/json_positions.py", PRIVATE, "the module"): "its docstring says why",
     ("codemods/engine/libcst_internals.py", MODULE, "unvalidated"): "its docstring says why",

@@ -9,7 +9,7 @@ from typing import Any, List, Optional
 from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
 from tf_lossscale._cli import scripts
-from tf_lossscale._process import ArgumentParser, guarded, handing_over
+from tf_lossscale._process import ArgumentParser, at_once, guarded, handing_over
 
 CODEMODS = ("migrate", "rules", "explain")
 CODEMODS_PYTHON = (3, 9)
@@ -43,7 +43,7 @@ See `tf-lossscale COMMAND --help` for details.
 
 
 def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
-    """Runs the command.
+    """Runs the command; ends the process if it is one of the codemods, and no arguments are given.
 
     Returns:
       The exit status: 0 if nothing is left to do, 1 if something is, 2 for wrong usage.
@@ -52,8 +52,11 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     is_help = {"-h", "--help"} & {*scripts.options_of(arguments)}
     if arguments[:1] in (["run"], ["record"]) and not is_help:  # ends as the script does
         return handing_over(prog, lambda: _main(arguments, prog))
-    command = _codemods if arguments and arguments[0] in CODEMODS else _main
-    return guarded(prog, lambda: command(arguments, prog))
+    if not arguments or arguments[0] not in CODEMODS:
+        return guarded(prog, lambda: _main(arguments, prog))
+    if argv is None:
+        at_once(prog, lambda: _codemods(arguments, prog))
+    return guarded(prog, lambda: _codemods(arguments, prog))
 
 
 def _main(arguments: List[str], prog: str) -> int:
