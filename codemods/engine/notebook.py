@@ -65,6 +65,7 @@ class Notebook:
     Attributes:
       sources: the Python source of each code cell; empty for a cell in another language.
       note: why there are no cells; empty if there are.
+      texts: the lines that only IPython understands.
 
     Args:
       data: the bytes of the notebook.
@@ -105,6 +106,7 @@ class Notebook:
             self._cells = []
             self.note = f"a notebook in {language}"
         self.sources = [_bytes_of(cell.masked) for cell in self._cells]
+        self.texts = [line for cell in self._cells for line in cell.masked.lines.values()]
 
     def with_sources(self, sources: Sequence[bytes]) -> bytes:
         """The bytes of the notebook with other sources of its cells.

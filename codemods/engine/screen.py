@@ -344,7 +344,7 @@ def _is_module(node: Optional[ast.expr]) -> bool:
 
 def _may_name(text: str) -> bool:
     """Whether a string can name a symbol, a method, or a tensor."""
-    text = _POLICY_NAMES.sub("", text)
+    text = _POLICY_NAMES.sub("", text).lstrip(".")  # of a relative name
     if not may_concern(text.encode("utf-8", "surrogatepass")) and _SCALE not in text:
         return False
     is_sentence = " " in text.strip()

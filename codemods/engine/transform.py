@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Optional, Union
 
@@ -45,6 +46,8 @@ __all__ = ["UNKNOWN", "FileWork", "links_of_sources", "sources_in", "transform"]
 _IMPORT = "import tf_lossscale as tfls"
 _LINE_OF_SHIM = "write tfls."
 """What a message says to write, and not what has been written."""
+_READING = re.compile(rb"^[ \t]*(?:>>>|\.\.\.)[ \t].*|#[ \t]*type:.*", re.MULTILINE)
+"""Matches lines of doctests, and comments with types."""
 _ONLY_FINDINGS = "no edit is possible; see the findings"
 
 
@@ -101,6 +104,7 @@ class _PythonFile:
     """A file that is one source, with the methods of `Notebook`."""
 
     note = ""
+    texts: Sequence[str] = ()
 
     def __init__(self, data: bytes) -> None:
         self.sources = [data]
@@ -256,7 +260,8 @@ class FileWork:
             for index, source in enumerate(self._read()):
                 with self._in(index):
                     sources.append(Source(source.data, index, source.tree))
-            self._parsed = Program([source.module for source in sources]), sources
+            texts = [*_texts_that_read(sources), *self._document.texts]
+            self._parsed = Program([source.module for source in sources], texts), sources
         return self._parsed
 
     @contextlib.contextmanager
@@ -319,6 +324,13 @@ class FileWork:
                 message = f"{notes[node].message}; {message}"
             notes[node] = Proposal.note(node, need.code, need.symbol, message)
         return [*_explained(proposals, notes), *notes.values()]
+
+
+def _texts_that_read(sources: Iterable[Source]) -> Iterator[str]:
+    """The lines of sources that read names, and are no code."""
+    for source in sources:
+        for line in _READING.findall(source.data):
+            yield line.decode("utf-8", "replace")
 
 
 def _with_import(finding: Finding) -> Finding:

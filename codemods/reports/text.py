@@ -208,7 +208,7 @@ def summary_lines(summary: Summary) -> list[str]:
     if summary.other_contrib:
         lines.append(
             f"tf.contrib is still used in {_counted(summary.other_contrib, 'file')} for other "
-            "things; tf_upgrade_v2 rewrites or reports them"
+            "things; tf_upgrade_v2 rewrites or reports them, but not imports from it"
         )
     return lines
 

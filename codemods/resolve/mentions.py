@@ -91,10 +91,10 @@ class Mentions:
         texts = [self._syntax.code(side) for side in sides]
         return any(text.startswith("type(") or text.endswith(".__class__") for text in texts)
 
-    def is_in_annotation_text(self, name: str) -> bool:
-        """Whether a string that is an annotation may name a variable."""
+    def is_in_text_that_is_read(self, name: str) -> bool:
+        """Whether a string that is an annotation may name a variable, or a text that is run."""
         word = re.compile(rf"\b{re.escape(name)}\b")
-        return any(
+        return any(map(word.search, self._syntax.texts)) or any(
             string.raw_value == name
             or any(isinstance(above, cst.Annotation) for above in self._syntax.ancestors(string))
             for string in self._syntax.scopes.strings

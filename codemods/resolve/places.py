@@ -23,7 +23,7 @@ from .legacy_symbols import (
     root_of,
 )
 from .module_paths import below
-from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
+from .qualified_names import CALL, COMPUTED, LOCAL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, BindingKind, Scope, ScopeBuilder
 from .tree import is_stored, last_name
 from .vocabulary import CLASS, COMMON, DISTINCTIVE, LOOK_ALIKES, MODULE, NAMES, SEGMENTS, TPU
@@ -40,7 +40,9 @@ __all__ = [
 ]
 
 _MODULES = (MODULE, TPU)
-_NAMES = NAMES | {"experimental"}
+_ABOVE = {"experimental": (*_MODULES, "train"), MODULE: ("contrib",)}
+"""Modules of legacy symbols, with what they are read from."""
+_NAMES = NAMES | {*_ABOVE}
 _FINAL = "keras.mixed_precision"
 _KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
 _OF_TENSORFLOW = re.compile(rf"(?:\.(?:{'|'.join(sorted(SEGMENTS))}))+$")
@@ -160,7 +162,7 @@ class Unclear(NamedTuple):
       name: the name.
       why: why its origin cannot be resolved.
       through: the module or expression that the name comes from.
-      legacy: the symbols that it refers to on some paths, if it refers to others on the rest.
+      legacy: the symbols that it refers to, on some paths, or by a name that must stay.
       may_be_final: whether it can be the final class, which need not move.
       origin: the path that the name has in another file, if a function returned its module, or only
         one star import can bind it; otherwise empty.
@@ -340,7 +342,7 @@ class Places:
         if space.root is not None and is_chain:
             is_mixed |= not self._can_be_replaced(space.root, space.scope)
         if not is_mixed:
-            self._add(space)
+            self._add_chain(space)
         elif is_chain:
             self._several(space.node, space.scope, _name_of(namespace_of(space.path)), meanings)
 
@@ -364,9 +366,24 @@ class Places:
             self.mixed += [Reference(node, scope, mixed, name) for mixed in by_group.values()]
         elif is_same and all(map(symbols.get, meanings)):
             oldest = min(found, key=lambda legacy: legacy.is_current)
-            self._add(Reference(node, scope, oldest if is_one else found[-1], name))
+            place = Reference(node, scope, oldest if is_one else found[-1], name)
+            self._add_chain(place, found)
         else:
             self._several(node, scope, found[0].name, meanings, tuple(found))
+
+    def _add_chain(self, place: Place, legacies: Sequence[Legacy] = ()) -> None:
+        """Adds a place; as unclear if a function imports the first name of its chain for others.
+
+        An import beside that one would bind its name in the function alone.
+        """
+        root, node = place.root, place.node
+        owner = place.scope.owner(root.value) if root is not None else None
+        is_inside = root is not None and owner is not None and root.value in owner.imported_inside
+        if is_inside and isinstance(node, cst.Attribute):
+            found = _unclear_as(node, place.scope, Why.CALL, code_of(node.value))
+            self.unclear.append(found._replace(legacy=tuple(legacies)))
+        else:
+            self._add(place)
 
     def _can_be_replaced(self, name: cst.Name, scope: Scope) -> bool:
         """Whether an import can stand in the place of a first name, whichever way it is bound.
@@ -395,10 +412,10 @@ class Places:
         """Adds a place with the name of a legacy symbol, unless it is known to be another one.
 
         What is read from something that is called like a module of legacy symbols is likely one.
-        For objects such as `self` or `modules["tf"]`, which can hold anything, nothing else counts.
-        What comes through another file, a star import, a call or a parameter is likely one also if
-        only legacy symbols have its name. An attribute of another file with a common name counts
-        only if that file turns out to import it from TensorFlow.
+        For objects such as `self`, `modules["tf"]` or what a loop binds, which can be anything,
+        nothing else counts. What comes through another file, a star import, a call or a parameter
+        is likely one also if only legacy symbols have its name. An attribute of another file with a
+        common name counts only if that file turns out to import it from TensorFlow.
         """
         name, through = node.attr.value, code_of(node.value)
         is_below_module = self._is_below_module(node, through.rpartition(".")[2])
@@ -418,7 +435,7 @@ class Places:
             return  # another path of TensorFlow
         if path:
             self._of_project(node, scope, path.rpartition(".")[0], is_likely)
-        elif is_likely:
+        elif is_likely and _may_be_foreign(node, meanings, is_below_module):
             self._without_path(node, scope, meanings, through, may_be_final)
 
     def _of_project(self, node: cst.Attribute, scope: Scope, module: str, is_likely: bool) -> None:
@@ -436,19 +453,18 @@ class Places:
         through: str,
         may_be_final: bool,
     ) -> None:
-        """Adds an attribute of what comes through a star import, a call or a parameter."""
+        """Adds an attribute of what comes through a star import, a call, a parameter or an item."""
         if STAR in meanings:
             self._unclear(node, scope, Why.STAR, _stars_of_others(scope), may_be_final)
-        elif CALL in meanings or PARAMETER in meanings:
+        else:
             origin = self._origin_of_returned(node, scope)
             self._unclear(node, scope, Why.CALL, through, may_be_final, origin)
 
     def _is_below_module(self, node: cst.Attribute, above: str) -> bool:
         """Whether an attribute is read from what is called like a module of legacy symbols."""
         name = node.attr.value
-        if name == "experimental":  # the module itself, which is bound or passed on
-            is_read = isinstance(self._parents.get(node), cst.Attribute)
-            return above in _MODULES and not is_read
+        if name in _ABOVE:  # the module itself, which is bound or passed on
+            return above in _ABOVE[name] and self._attribute_of(node) is None
         return above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
 
     def _origin_of_returned(self, node: cst.Attribute, scope: Scope) -> str:
@@ -495,6 +511,17 @@ class Places:
         through = module if module.strip(".") else f"{module}."  # of `from .. import name`
         found = Unclear(binding.node, binding.scope, name, Why.RE_EXPORT, through)
         (self.unclear if name in DISTINCTIVE else self.common).append(found)
+
+
+def _may_be_foreign(node: cst.Attribute, meanings: frozenset[str], is_below_module: bool) -> bool:
+    """Whether an attribute that resolves to no path may be TensorFlow's all the same.
+
+    What the program has made or computed can hold a module: `Names.tf.contrib.mixed_precision`.
+    """
+    if not meanings.isdisjoint((CALL, PARAMETER, STAR)):
+        return True
+    is_held = LOCAL in meanings and isinstance(node.value, cst.Attribute)
+    return is_below_module and (is_held or COMPUTED in meanings)
 
 
 def _unclear_as(

@@ -24,8 +24,8 @@ class Program(ResolvedProgram):
       keras_2_methods: uses of methods of Keras 2 on optimizers that the file does not make.
     """
 
-    def __init__(self, modules: Sequence[Optional[cst.Module]]) -> None:
-        super().__init__(modules)
+    def __init__(self, modules: Sequence[Optional[cst.Module]], texts: Sequence[str] = ()) -> None:
+        super().__init__(modules, texts)
         self.classes = Classes(self)
         self.guards = Guards(self)
         self.keras_2_methods = Keras2Methods(self, self.classes, self.guards)

@@ -10,18 +10,33 @@ from typing import Optional
 import libcst as cst
 
 from .legacy_symbols import Root, root_of
-from .scopes import Binding, BindingKind, Scope
+from .scopes import Binding, BindingKind, Scope, ScopeKind
 
-__all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "attribute_path", "is_path"]
+__all__ = [
+    "CALL",
+    "COMPUTED",
+    "LOCAL",
+    "PARAMETER",
+    "STAR",
+    "Origins",
+    "attribute_path",
+    "is_path",
+]
 
 LOCAL = "<local>"
-"""A value made in this program, or a builtin: a class, a function, something computed."""
+"""A value made in this program, or a builtin: a class, a function, a number."""
+COMPUTED = "<computed>"
+"""What is taken from something else: an item, or what a loop or a `with` binds."""
 PARAMETER = "<parameter>"
 """A value that comes from a caller."""
 CALL = "<call>"
 """Something that a call returned."""
 STAR = "<star>"
 """A name that only a star import can bind."""
+
+_MOST_VALUES = 20_000
+"""Values of a file that are resolved within others. Names that are made of each other, as in
+`a = a or b`, have as many ways from one to the next as there are orders of them."""
 
 
 def is_path(meaning: str) -> bool:
@@ -35,6 +50,7 @@ class Origins:
     def __init__(self) -> None:
         self._names: dict[tuple[Scope, str], frozenset[str]] = {}
         self._open: set[Binding] = set()
+        self._left = _MOST_VALUES
 
     def of_name(self, name: str, scope: Scope) -> frozenset[str]:
         """The possible meanings of `name` in `scope`."""
@@ -65,14 +81,28 @@ class Origins:
         if binding.kind is BindingKind.PARAMETER:
             return frozenset([PARAMETER])
         if binding.value is None:
-            return frozenset([LOCAL])
+            return frozenset([COMPUTED if binding.kind is BindingKind.OTHER else LOCAL])
         if binding in self._open:
-            return frozenset()
+            return self._before(binding)
+        if self._open:
+            self._left -= 1
+            if self._left < 0:
+                return frozenset([COMPUTED])
         self._open.add(binding)
         try:
             return self.of_expression(binding.value, binding.scope)
         finally:
             self._open.discard(binding)
+
+    def _before(self, binding: Binding) -> frozenset[str]:
+        """The meanings that a name has where its own value is made, apart from its other bindings.
+
+        In the body of a class, that is the name of the module: `tf = tf.compat.v1`.
+        """
+        if binding.scope.kind is not ScopeKind.CLASS:
+            return frozenset()
+        *_, module = binding.scope.chain()
+        return self.of_name(binding.name, module)
 
     def of_expression(self, node: Optional[cst.CSTNode], scope: Scope) -> frozenset[str]:
         """The possible meanings of the value of `node`."""
@@ -84,10 +114,14 @@ class Origins:
             return self.below(self.of_expression(node.value, scope), node.attr.value)
         if isinstance(node, cst.IfExp):
             return self.of_expression(node.body, scope) | self.of_expression(node.orelse, scope)
+        if isinstance(node, cst.BooleanOperation):
+            return self.of_expression(node.left, scope) | self.of_expression(node.right, scope)
         if isinstance(node, cst.NamedExpr):
             return self.of_expression(node.value, scope)
         if isinstance(node, cst.Call):
             return frozenset([CALL])
+        if isinstance(node, cst.Subscript):
+            return frozenset([COMPUTED])
         return frozenset([LOCAL])
 
 

@@ -39,8 +39,8 @@ class ResolvedProgram(Syntax):
       migrated: places that refer to a symbol of the shim, with its name.
     """
 
-    def __init__(self, modules: Sequence[Optional[cst.Module]]) -> None:
-        super().__init__(modules)
+    def __init__(self, modules: Sequence[Optional[cst.Module]], texts: Sequence[str] = ()) -> None:
+        super().__init__(modules, texts)
         self.values = Values(self)
         self.mentions = Mentions(self)
         self.origins = Origins()

@@ -70,6 +70,8 @@ class Scope:
         self.parent = parent
         self.bindings: dict[str, list[Binding]] = {}
         self.redirected: dict[str, Scope] = {}
+        self.imported_inside: set[str] = set()
+        """The names of this scope that a function below imports: `global tf`, `import tf`."""
         self.stars: list[tuple[cst.ImportFrom, str]] = []
 
     def owner(self, name: str) -> Optional[Scope]:
@@ -145,8 +147,10 @@ class ScopeBuilder:
         path: str = "",
         value: Optional[cst.BaseExpression] = None,
     ) -> None:
-        scope = scope.redirected.get(name, scope)
-        scope.bindings.setdefault(name, []).append(Binding(name, kind, node, scope, path, value))
+        owner = scope.redirected.get(name, scope)
+        if owner is not scope and kind is BindingKind.IMPORT:
+            owner.imported_inside.add(name)
+        owner.bindings.setdefault(name, []).append(Binding(name, kind, node, owner, path, value))
 
     def _open(self, node: cst.CSTNode, kind: ScopeKind, parent: Scope) -> Scope:
         scope = Scope(node, kind, parent)
@@ -231,7 +235,8 @@ class ScopeBuilder:
     def _function(self, node: cst.FunctionDef, scope: Scope) -> None:
         self._bind(scope, node.name.value, BindingKind.FUNCTION, node)
         self._lambda(node, scope)
-        self._push([*node.decorators, *([node.returns] if node.returns else [])], scope)
+        outside = (getattr(node, "type_parameters", None), node.returns)
+        self._push([*node.decorators, *filter(None, outside)], scope)
 
     def _lambda(self, node: Union[cst.FunctionDef, cst.Lambda], scope: Scope) -> None:
         inner = self._open(node, ScopeKind.FUNCTION, scope)
@@ -247,7 +252,9 @@ class ScopeBuilder:
     def _class(self, node: cst.ClassDef, scope: Scope) -> None:
         self._bind(scope, node.name.value, BindingKind.CLASS, node)
         self._stack.append((node.body, self._open(node, ScopeKind.CLASS, scope)))
-        self._push([*node.decorators, *node.bases, *node.keywords], scope)
+        parameters = getattr(node, "type_parameters", None)
+        outside = [parameters] if parameters is not None else []
+        self._push([*node.decorators, *outside, *node.bases, *node.keywords], scope)
 
     def _comprehension(self, node: cst.CSTNode, scope: Scope) -> None:
         self._push(children(node), self._open(node, ScopeKind.COMPREHENSION, scope))

@@ -20,12 +20,14 @@ class Syntax:
 
     Attributes:
       modules: one tree per source; None if the source could not be parsed.
+      texts: lines that read names, and are no code: of IPython, doctests, comments with types.
       scopes: the scopes, with the places where names are bound and read.
       parents: each node's parent.
     """
 
-    def __init__(self, modules: Sequence[Optional[cst.Module]]) -> None:
+    def __init__(self, modules: Sequence[Optional[cst.Module]], texts: Sequence[str] = ()) -> None:
         self.modules = modules
+        self.texts = texts
         self.scopes = ScopeBuilder()
         for module in modules:
             if module is not None:

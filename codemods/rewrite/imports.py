@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple, Optional
 
@@ -135,13 +136,13 @@ class ImportEdits:
         if found is not None:
             return found
         package = _SHIM if is_of_shim(target) else "tensorflow"
-        names = _LOCALS[package]
-        free = (
+        first, second = _LOCALS[package]
+        numbered = (f"{first}{number}" for number in itertools.count(2))
+        local = next(
             candidate
-            for candidate in names
+            for candidate in itertools.chain([first, second], numbered)
             if self._is_free(candidate, package, owner, [owner, use.scope])
         )
-        local = next(free, package)
         alias = "" if local == package else f" as {local}"
         self._add(f"import {package}{alias}", _Added(package, local, owner, behind))
         return f"{local}.{target[len(package) + 1 :]}"
@@ -171,8 +172,10 @@ class ImportEdits:
         return is_from and isinstance(alias, cst.ImportAlias) and alias.asname is None
 
     def _is_read_otherwise(self, variable: Variable) -> bool:
-        """Whether other files, or annotations in strings, may read a variable."""
-        is_named = self.program.mentions.is_in_annotation_text(variable[1])
+        """Whether other files, objects of a class, or texts that are read may read a variable."""
+        if variable[0].kind is ScopeKind.CLASS:  # as `self.tf`
+            return True
+        is_named = self.program.mentions.is_in_text_that_is_read(variable[1])
         return is_named or self.is_read_elsewhere(variable)
 
     def is_read_elsewhere(self, variable: Variable) -> bool:

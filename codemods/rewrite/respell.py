@@ -203,7 +203,7 @@ class _Speller:
         places = [self._place_of(binding) for binding in bindings]
         path_of_values = self._common_target(places)
         is_imported = _has_import(variable)
-        if is_imported and not all(map(self._may_retarget, bindings)):
+        if not self._may_move(bindings, places):
             return None
         holds_symbol = any(isinstance(place, Reference) for place in places)
         if holds_symbol and not is_imported:
@@ -217,6 +217,12 @@ class _Speller:
         if not uses:
             return _new_module([path_of_values], bindings)
         return _new_module([use.base for use in remaining], bindings)  # None if all are removed
+
+    def _may_move(self, bindings: Sequence[Binding], places: Sequence[Optional[Place]]) -> bool:
+        """Whether all that binds a name can change: not `tf = tensorflow`, which is no place."""
+        if any(binding.kind is BindingKind.IMPORT for binding in bindings):
+            return all(map(self._may_retarget, bindings))
+        return None not in places
 
     def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
         """The new path that all places have; None if they differ, or if one has none."""

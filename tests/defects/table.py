@@ -726,6 +726,22 @@ SHIM = r"""
     # shim/tf1/test_variables.py::test_names_and_order
     - return inner + list(_variables_in(self._loss_scale_manager, known))
     + return inner
+
+    # shim/keras/test_restore_without_optimizer.py::test_a_bare_optimizer_has_no_scale
+    - absent = [_absent(stored, own, name, _BEFORE_COMPILE) for own, name in zip(compiled, names)]
+    + absent: List[Absent] = []
+    - plan.notes.append(absent.note)
+    + pass
+
+    # shim/keras/test_restore_without_optimizer.py::test_slots_of_a_built_optimizer_are_counted
+    - if program.has_slots:
+    -         trained = program.trained
+    + if False:
+    +         trained = program.trained
+
+    # shim/keras/test_restore_without_optimizer.py::test_an_optimizer_under_another_name_is_not_lost
+    - if missing and others:
+    + if False:
     """  # noqa: E501 - the name of a test cannot go on in the next line
 
 CODEMODS = r"""
@@ -1132,6 +1148,53 @@ CODEMODS = r"""
     + return False
     - is_maker = reference.legacy.is_keras_optimizer or reference.legacy.name == REWRITE
     + is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
+
+    - return self.of_expression(node.left, scope) | self.of_expression(node.right, scope)
+    + return self.of_expression(node.left, scope)
+    - if binding.scope.kind is not ScopeKind.CLASS:
+    + if True:
+    - return frozenset([COMPUTED if binding.kind is BindingKind.OTHER else LOCAL])
+    + return frozenset([LOCAL])
+    - return is_below_module and (is_held or COMPUTED in meanings)
+    + return is_below_module and is_held
+    - return above in _ABOVE[name] and self._attribute_of(node) is None
+    + return False
+
+    # codemods/rules/test_several_meanings.py::test_what_a_program_holds_can_be_a_module
+    - return is_below_module and (is_held or COMPUTED in meanings)
+    + return is_below_module and COMPUTED in meanings
+
+    # codemods/rules/test_paths_in_strings.py::test_reported
+    - return "".join(reversed(names)) if is_relative else "".join(names[:1])
+    + return "".join(names[:1])
+
+    # codemods/rewrite/test_imports.py::test_import
+    - return None not in places
+    + return True
+    - numbered = (f"{first}{number}" for number in itertools.count(2))
+    + numbered = itertools.repeat(second)
+    - if owner is not scope and kind is BindingKind.IMPORT:
+    + if False:
+    - if variable[0].kind is ScopeKind.CLASS:  # as `self.tf`
+    + if False:
+    - for line in _READING.findall(source.data):
+    + for line in ():
+
+    # codemods/rules/test_several_meanings.py::test_the_bounds_of_type_parameters
+    - outside = (getattr(node, "type_parameters", None), node.returns)
+    + outside = (node.returns,)
+    - outside = [parameters] if parameters is not None else []
+    + outside = []
+
+    # codemods/engine/test_notebook.py::test_an_import_that_a_magic_line_reads_stays
+    - self.texts = [line for cell in self._cells for line in cell.masked.lines.values()]
+    + self.texts = []
+
+    # codemods/engine/test_notebook.py::test_a_notebook_without_its_images
+    - if end - begin >= _LEAST_IMAGE and notebook[end - 1 : end] != b"\\":
+    + if end - begin >= _LEAST_IMAGE:
+    - at = notebook.find(_IMAGE, begin)
+    + at = -1
 
     # codemods/resolve/test_traits.py::test_the_bytes_hint_at_all_of_them
     - return any(name in source for name in self._names) and bool(self._apart.search(source))

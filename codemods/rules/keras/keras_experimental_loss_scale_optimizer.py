@@ -43,7 +43,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             assert call is not None
             why = final.plan(call).problem
         names = program.mentions.names_bound(reference) if mention is Mention.IMPORT else ()
-        if any(map(program.mentions.is_in_annotation_text, names)):
+        if any(map(program.mentions.is_in_text_that_is_read, names)):
             why = _ANNOTATED
         if why:
             yield Obstacle.at(reference, why)

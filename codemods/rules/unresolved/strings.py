@@ -40,7 +40,9 @@ _IN_DATA = "this names {}, and only Python is rewritten: write {}, which needs t
 
 _NAMING = ("delattr", "getattr", "object", "setattr")
 """Functions that name an attribute by a string, such as `mock.patch.object`."""
-_IMPORTING = ("import_module", "__import__")
+_RELATIVE = "import_module"
+"""Takes the package of a relative name: `import_module(".contrib", "tensorflow")`."""
+_IMPORTING = (_RELATIVE, "__import__")
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
     r"|\w*(?:Error|Exception|Warning)$"
@@ -108,6 +110,8 @@ def _completed(program: Program, string: cst.SimpleString, legacy_paths: LegacyP
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
     if not isinstance(call, cst.Call) or tree.last_name(call.func) not in (*_NAMING, *_IMPORTING):
         return ""  # nearly all strings
+    if tree.last_name(call.func) in _IMPORTING and argument is not call.args[0]:
+        return ""  # the package of a relative name
     modules = [use.node for use in program.namespaces if use.keeps_names]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
     nodes = [call, *program.values.reads_of(call)] if base else []
@@ -141,7 +145,9 @@ def _path_of_call(program: Program, call: cst.Call) -> str:
     function = tree.last_name(call.func)
     arguments = [argument.value for argument in call.args[:2]]
     if function in _IMPORTING:
-        return (tree.string_of(arguments[0]) if arguments else "") or ""
+        names = [tree.string_of(argument) or "" for argument in arguments]
+        is_relative = len(names) > 1 and names[0].startswith(".") and function == _RELATIVE
+        return "".join(reversed(names)) if is_relative else "".join(names[:1])
     if function not in _NAMING or len(arguments) < 2:
         return ""
     name = tree.string_of(arguments[1])

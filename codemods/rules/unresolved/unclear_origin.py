@@ -25,6 +25,7 @@ from typing import Optional
 
 import libcst as cst
 
+from ...resolve.legacy_symbols import Legacy
 from ...resolve.places import Unclear, Why
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
@@ -48,6 +49,7 @@ _ON_SHIM = "tf_lossscale.contrib.mixed_precision"
 _EXACT = "the type of an optimizer depends on the TensorFlow version: use isinstance"
 _STAR = "the names that a star import binds cannot be determined"
 _SEVERAL = "this name means something else on another path, with the arguments of this class"
+_INSIDE = "a function imports this name for others, which could not read another one"
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
@@ -56,15 +58,13 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         for star, path in scope.stars:
             if path == _ON_SHIM:
                 yield Obstacle.of_contrib(star, "LS901", "*", _STAR)
-    unclear = [
-        (unclear_name.node, legacy)
-        for unclear_name in program.unclear
-        for legacy in unclear_name.legacy
-    ]
-    several = [(node, legacy) for node, legacy in unclear if legacy.rule]
-    several += [(mixed_name.node, mixed_name.legacy) for mixed_name in program.mixed]
-    for node, legacy in several:
-        yield Obstacle.of_legacy(node, "LS904", legacy, _SEVERAL)
+    for unclear in program.unclear:
+        why = _SEVERAL if unclear.why is Why.SEVERAL else _INSIDE
+        for legacy in unclear.legacy:
+            if legacy.rule:
+                yield Obstacle.of_legacy(unclear.node, _CODES[unclear.why], legacy, why)
+    for mixed_name in program.mixed:
+        yield Obstacle.of_legacy(mixed_name.node, "LS904", mixed_name.legacy, _SEVERAL)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -100,9 +100,18 @@ def _is_left(program: Program, unclear: Unclear, options: Options, decision: Dec
         is_legacy = not unclear.legacy or any(legacy.rule for legacy in unclear.legacy)
         is_chain = is_legacy and not isinstance(unclear.node, cst.Name)
         return is_chain and not _is_of_renamed_module(program, unclear, decision)
+    if unclear.legacy and not any(_moves(legacy, options) for legacy in unclear.legacy):
+        return False
     if unclear.may_be_final and not options.for_keras_3 and not options.to_shim:
         return False
     return unclear.why is not Why.CALL or not _is_of_renamed_module(program, unclear, decision)
+
+
+def _moves(legacy: Legacy, options: Options) -> bool:
+    """Whether a symbol may have to be spelled in another way."""
+    if legacy.is_on_shim:
+        return not options.to_shim
+    return not legacy.is_current or options.for_keras_3 or options.to_shim
 
 
 def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision) -> bool:

@@ -6,9 +6,10 @@ import pytest
 from command_line import LEGACY
 from tf_lossscale_codemods.engine.json_positions import Array, String, parsed_json
 from tf_lossscale_codemods.engine.notebook import Notebook, code_of
+from tf_lossscale_codemods.engine.prefilter import without_images
 from tf_lossscale_codemods.engine.python_tree import SourceError
 from tf_lossscale_codemods.engine.transform import transform
-from tf_lossscale_codemods.model import FileResult, Options
+from tf_lossscale_codemods.model import FileResult, Options, Target
 
 IMPORT = "import tensorflow as tf\n"
 OLD = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'
@@ -281,3 +282,28 @@ def test_the_code_alone_is_the_same(data):
 def test_there_is_no_code_in_what_is_no_notebook(data):
     with pytest.raises(SourceError, match="is not a notebook"):
         code_of(data)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["%timeit tf.matmul(1, 2)", "x = %timeit -o tf.ones(3)", "tf.ones?", "!echo {tf.ones(1)}"],
+)
+def test_an_import_that_a_magic_line_reads_stays(line):
+    lines = ("import tensorflow as tf\n", "opt = tf.contrib.tpu.CrossShardOptimizer(opt)\n")
+    before = encoded(document(*map(cell, lines), cell(line)))
+    after = transformed(before, target=Target.SHIM).source.decode()
+    assert "import tensorflow as tf" in after
+    assert "import tf_lossscale as tfls" in after
+
+
+def test_a_notebook_without_its_images():
+    text = '"image/png": "' + "a" * 2000
+    images = ["QUJD" * 1000, "b" * 100, "c" * 2000 + '"']
+    outputs = [{"data": {"image/png": image}} for image in images]
+    before = document(*(cell(text, outputs=[output]) for output in outputs), cell(IMPORT))
+    after = json.loads(without_images(encoded(before)))
+    shown = [each.pop("outputs")[0]["data"]["image/png"] for each in after["cells"][:-1]]
+    assert shown == ["", *images[1:]]
+    for each in before["cells"][:-1]:
+        del each["outputs"]
+    assert after == before

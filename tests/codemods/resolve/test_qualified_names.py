@@ -6,6 +6,7 @@ import libcst as cst
 import pytest
 from tf_lossscale_codemods.resolve.qualified_names import (
     CALL,
+    COMPUTED,
     LOCAL,
     PARAMETER,
     STAR,
@@ -38,7 +39,9 @@ def meanings(source: str) -> set:
         ("it = print", {LOCAL}),
         ("def a(): pass\nit = a", {LOCAL}),
         ("class a: pass\nit = a", {LOCAL}),
-        ("for a in b: it = a", {LOCAL}),
+        ("for a in b: it = a", {COMPUTED}),
+        ("with b as a: it = a", {COMPUTED}),
+        ("it = a[0]", {COMPUTED}),
         ("import a\nit = a()", {CALL}),
         ("import a\nit = a.b().c", {CALL}),
         ("def f(a):\n    it = a.b", {PARAMETER}),
@@ -64,11 +67,13 @@ def meanings(source: str) -> set:
         ("if x:\n    import a as c\nelse:\n    import b as c\nit = c.d", {"a.d", "b.d"}),
         ("import a, b\nit = a if x else b.c", {"a", "b.c"}),
         ("import a\nif x:\n    a = f()\nit = a.b", {"a.b", CALL}),
+        ("import a, b\nit = a or b.c", {"a", "b.c"}),
+        ("import a\nclass b:\n    a = a.c\n    it = a.d", {"a.c.d"}),
     ],
 )
 def test_meanings(source, expected):
     assert meanings(source) == expected
-    no_paths = {LOCAL, CALL, PARAMETER, STAR}
+    no_paths = {LOCAL, CALL, COMPUTED, PARAMETER, STAR}
     assert {meaning for meaning in expected if is_path(meaning)} == expected - no_paths
 
 

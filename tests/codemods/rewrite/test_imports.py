@@ -110,6 +110,89 @@ IMPORTS = examples("""
       import tf_lossscale as tfls
 
       print(tpu, tfls)
+
+    # both names of the shim are taken
+    > --to shim
+    - import tensorflow as tf
+    + import tf_lossscale as tfls2
+
+      def f(tf_lossscale, tfls):
+    -     return tf.contrib.tpu.CrossShardOptimizer(tfls)
+    +     return tfls2.contrib.tpu.CrossShardOptimizer(tfls)
+
+    # a module that is assigned to a name, whose reads all go
+    > --to shim
+      import tensorflow as tf
+    + import tf_lossscale as tfls
+      c = tf.contrib
+    - c.mixed_precision.LossScaleOptimizer(opt, manager)
+    + tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+
+    # another name of TensorFlow, whose reads all go
+      import tensorflow as tf
+      t = tf
+    - scale = t.train.experimental.DynamicLossScale()
+    + scale = t.compat.v1.mixed_precision.DynamicLossScale()
+
+    # a name in a condition, whose reads all go
+    > --to shim
+      import tensorflow as tf
+    + import tf_lossscale as tfls
+      while (c := tf.contrib):
+    -     c.mixed_precision.FixedLossScaleManager(1)
+    +     tfls.contrib.mixed_precision.FixedLossScaleManager(1)
+
+    # in a class, where objects can read it
+    > --to shim
+      class Model:
+          import tensorflow as tf
+    -     wrapper = tf.contrib.tpu.CrossShardOptimizer
+    +     import tf_lossscale as tfls
+    +     wrapper = tfls.contrib.tpu.CrossShardOptimizer
+
+          def one(self):
+              return self.tf.constant(1)
+
+    # a doctest reads it
+    > --to shim
+      '''
+      >>> tf.constant(1)
+      '''
+      import tensorflow as tf
+    + import tf_lossscale as tfls
+    - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+    + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+
+    # a comment with types reads it
+    > --to shim
+      import tensorflow as tf
+    + import tf_lossscale as tfls
+    - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+    + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+      def f(a):
+          # type: (tf.Tensor) -> tf.Tensor
+          return a
+
+    # a name that a function imports for the whole module
+    > manual, --to shim
+      def load():
+          global tf
+          import tensorflow as tf
+
+      def wrap(opt):
+          load()
+          return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+    # a symbol that a function imports for the whole module
+    > --to shim
+      def load():
+          global FixedLossScale
+    -     from tensorflow.train.experimental import FixedLossScale
+    +     from tf_lossscale.train.experimental import FixedLossScale
+
+      def scale():
+          load()
+          return FixedLossScale(8)
     """)
 
 

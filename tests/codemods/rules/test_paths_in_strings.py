@@ -26,6 +26,12 @@ REPORTED = {
         "mp = importlib.import_module('tensorflow.keras')\n"
         "mp.mixed_precision.experimental.set_policy('float32')"
     ),
+    "import_module of a package": (
+        "mp = importlib.import_module('.keras.mixed_precision.experimental', 'tensorflow')"
+    ),
+    "import_module of a package by keyword": (
+        "importlib.import_module('.mixed_precision', package='tensorflow.contrib')"
+    ),
     "__import__": "__import__('tensorflow').keras.mixed_precision.experimental.set_policy(K)",
     "attrgetter": "operator.attrgetter('keras.mixed_precision.experimental.Policy')(tf)",
     "attrgetter of contrib": "operator.attrgetter('contrib.tpu.CrossShardOptimizer')(tf)",

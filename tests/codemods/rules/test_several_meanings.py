@@ -4,6 +4,7 @@ The programs are those that mutated examples have shown (`engine/test_fuzz.py`),
 """
 
 import itertools
+import time
 
 import pytest
 from tf_lossscale_codemods.engine.transform import transform
@@ -60,6 +61,23 @@ except ImportError:
 import tensorflow as tf
 import tensorflow.compat.v1 as tf
 """,
+    "another name": """
+import tensorflow
+tf = tensorflow
+""",
+    "or": """
+import tensorflow
+tf = given or tensorflow
+""",
+    "or, after None": """
+import tensorflow
+tf = None
+tf = tf or tensorflow
+""",
+    "and": """
+import tensorflow
+tf = enabled and tensorflow
+""",
 }
 """What `tf` can be."""
 USES = """
@@ -87,6 +105,102 @@ def test_each_use_is_mentioned(root, target):
     left_out = [line for number, line in enumerate(lines, 1) if number not in mentioned]
     assert not set(left_out) & set(USES)
     assert_same_again(result, OPTIONS[target])
+
+
+COMPUTED = {
+    "an item of a dictionary": """
+import tensorflow
+tf = {"tensorflow": tensorflow}["tensorflow"]
+""",
+    "a part of a tuple that is computed": """
+import tensorflow
+tf, np = modules()
+""",
+    "a loop": """
+import tensorflow
+for tf in [tensorflow]:
+    pass
+""",
+    "a context": """
+with lazily(tensorflow) as tf:
+    pass
+""",
+}
+"""Other things that `tf` can be, of which only the names of attributes are known."""
+
+
+@every_target
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("root", COMPUTED)
+def test_what_is_called_like_a_use_of_tensorflow_is_mentioned(root, use, target):
+    """One finding is for all names that come through the same expression."""
+    suppression = "# lossscale: ignore[LS101]\n"  # so that the file is looked at
+    source = f"{suppression}{COMPUTED[root].strip()}\n{use}\n"
+    result = transform(source.encode(), OPTIONS[target])
+    assert result.source == source.encode()
+    lines = [finding.line for finding in result.findings if finding.is_left]
+    assert source.count("\n") in lines
+
+
+@every_target
+def test_in_a_class_that_binds_the_name_again(target):
+    """The value is made of the name of the module."""
+    lines = ["import tensorflow as tf", "class Model:", "    tf = tf.compat.v2"]
+    lines += [f"    {use}" for use in USES]
+    result = transform("\n".join([*lines, ""]).encode(), OPTIONS[target])
+    mentioned = {finding.line for finding in result.findings}
+    assert mentioned == set(range(4, len(lines) + 1))
+    assert_same_again(result, OPTIONS[target])
+
+
+HELD = {
+    "a class": "class Names:\n    tf = tf",
+    "a class, later": "class Names:\n    pass\n\nNames.tf = tf",
+    "an object": "Names = types.SimpleNamespace\nNames.tf = tf",
+    "a pattern": "match tf:\n    case Names:\n        pass",
+}
+
+
+@every_target
+@pytest.mark.parametrize("use", USES[:-2])
+@pytest.mark.parametrize("held", HELD)
+def test_what_a_program_holds_can_be_a_module(held, use, target):
+    line = use.replace("tf.", "Names.tf.")
+    source = f"import tensorflow as tf\n\n{HELD[held]}\n\n{line}\n"
+    result = transform(source.encode(), OPTIONS[target])
+    assert result.source == source.encode()
+    assert source.count("\n") in [finding.line for finding in result.findings if finding.is_left]
+
+
+@every_target
+@pytest.mark.parametrize("line", ["def f[T: {}](x: T): ...", "class A[T: {}]: ..."])
+def test_the_bounds_of_type_parameters(line, target):
+    line = line.format("tf.train.experimental.LossScale")
+    result = transform(f"import tensorflow as tf\n{line}\n".encode(), OPTIONS[target])
+    assert [finding.code for finding in result.findings if finding.applied] == ["LS201"]
+    assert_same_again(result, OPTIONS[target])
+
+
+@pytest.mark.parametrize("value", ["{} or {}", "{} if x else {}", "({} or x).y if {} else {}"])
+def test_names_that_are_made_of_each_other_take_little_time(value):
+    """A use through one of them is still mentioned."""
+    names = [f"tf{number}" for number in range(12)]
+    lines = [
+        f"{name} = {value.format(first, second, first)}"
+        for name in names
+        for first, second in zip(names, names[1:])
+    ]
+    lines = ["import tensorflow", "tf0 = tensorflow", *lines, USES[1].replace("tf.", "tf3.")]
+    begin = time.process_time()
+    result = transform("\n".join([*lines, ""]).encode(), OPTIONS["shim"])
+    assert time.process_time() - begin < 5
+    assert [finding.line for finding in result.findings] == [len(lines)]
+
+
+@every_target
+def test_an_item_of_something_with_a_common_name_is_none_of_tensorflow(target):
+    source = b"for module in modules:\n    module.LossScaleOptimizer(opt)\nx = a[0]\nx.Policy(1)\n"
+    assert transform(source, OPTIONS[target]).findings == ()
 
 
 REPLACED = [
