@@ -19,6 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SET_UP = ("python3", "pip")
 """Programs that make the environments, which a test has already."""
 
+_COPIES = ("cp -r ../tf_lossscale-", "cd ")
+"""How commands begin that copy the example, in which a test is already."""
+
 _UPGRADE = ROOT / "tests" / "guides" / "tf_upgrade_v2.diff"
 """What `tf_upgrade_v2` makes of the example, which the page does not show."""
 
@@ -164,6 +167,8 @@ class Follower:
 
     def _run(self, command: Command):
         is_here = command.environment in self._environments or not command.environment
+        if command.line.startswith(_COPIES):
+            return
         if command.program.startswith(_SET_UP) and not self._sets_up:
             return
         if not is_here and command.program == "tf_upgrade_v2":

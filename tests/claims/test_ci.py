@@ -110,10 +110,19 @@ def test_a_container(repository):
         os.chown(name, 54321, 54321)
     command = ["tf-lossscale", "migrate", "--check"]
     assert subprocess.run(command, stderr=subprocess.PIPE, check=False).returncode == 2
-    named = subprocess.run([*command, "--settings", "pyproject.toml"], check=False)
-    assert named.returncode == 1
+    (repository / ".gitignore").write_text("ignored.py\n")
+    (repository / "ignored.py").write_text(LEGACY)
+    named = [*command, "--settings", "pyproject.toml"]
+    assert _checked(named) == (1, b"2 files checked")
     assert type_(CONTAINER) == [(0, "")]
-    assert subprocess.run(command, check=False).returncode == 1
+    assert _checked(command) == _checked(named) == (1, b"1 file checked")
+
+
+def _checked(command: list) -> tuple:
+    """The status of a command, and how many files it has checked."""
+    ran = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    (files,) = re.findall(rb"^\d+ files? checked", ran.stdout, re.MULTILINE)
+    return ran.returncode, files
 
 
 def test_many_repositories(repository, monkeypatch):

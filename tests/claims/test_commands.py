@@ -296,6 +296,40 @@ def test_the_json_report_that_is_shown_has_the_keys_of_a_real_one(tmp_path, monk
     assert keys({"summary": {"files": 1}}) != keys(real)
 
 
+OPTIMIZER = "tensorflow.keras.mixed_precision.experimental.LossScaleOptimizer"
+
+
+def test_what_mark_leaves_without_a_comment(tmp_path, monkeypatch, capsys):
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cell["source"] = ["%timeit tf.contrib.tpu.CrossShardOptimizer(opt)\n"]
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    sources = {
+        "a.ipynb": json.dumps(notebook),
+        "b.yaml": f"optimizer: {OPTIMIZER}\n",
+        "c.py": "import tensorflow as tf\n\nx = 1  # lossscale: ignore[LS501]\n",
+    }
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source)
+    monkeypatch.chdir(tmp_path)
+    codemods.main(["migrate", "--jobs", "1", "--mark", "--write", "--report", "json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert {finding["code"] for finding in found} == {"LS910", "LS912", "LS900"}
+    assert {finding["outcome"] for finding in found} == {"manual"}
+    assert {name: (tmp_path / name).read_text() for name in sources} == sources
+
+
+def test_what_a_report_counts_and_warns_of(tmp_path, monkeypatch, capsys):
+    """A line without a finding counts no configuration; no word of the search needs no parser."""
+    (tmp_path / "a.yaml").write_text("optimizer: adam\n")
+    (tmp_path / "b.yaml").write_text(f"optimizer: {OPTIMIZER}\n")
+    (tmp_path / "unknown.py").write_text("def f(:\n")
+    (tmp_path / "searched.py").write_text("def f(: LossScaleOptimizer\n")
+    report = report_on("", tmp_path, monkeypatch, capsys)
+    assert report["summary"]["files"] == 4
+    assert [warning["path"] for warning in report["warnings"]] == ["searched.py"]
+    assert report["errors"] == []
+
+
 def test_the_guide_of_keras_says_why_its_loop_stays_on_the_shim(tmp_path, monkeypatch, capsys):
     """The section "Optional: remove the shim"."""
     shutil.copytree(ROOT / "examples" / "guide-keras", tmp_path / "example")

@@ -40,6 +40,15 @@ caught = []
 warnings.showwarning = lambda message, *_, **__: caught.append(str(message))
 """,
     ("docs/prove.md", 0): IN_A_FOLDER,
+    ("docs/accumulate.md", 3): IN_A_FOLDER
+    + """
+import tensorflow as tf
+session = tf.compat.v1.InteractiveSession(graph=tf.Graph())
+weight = tf.compat.v1.get_variable("weight", initializer=2.0)
+session.run(weight.initializer)
+path = tf.compat.v1.train.Saver().save(session, "run/model")
+tf.compat.v1.get_variable("accumulated/weight", initializer=0.0)
+""",
     ("docs/checkpoints.md", 0): IN_A_FOLDER
     + MODEL.replace("OWNER.keras", "KERAS").replace("KERAS", "tf_keras")
     + """
@@ -63,10 +72,12 @@ tf.train.Checkpoint(net=old).save("run/c")
     ("docs/keras.md", 4): IN_A_FOLDER
     + """
 import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
 model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
-model.compile(tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1)), "mse")
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")  # which it wraps
 model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
 model.save("model.keras")
+tf.keras.mixed_precision.set_global_policy("float32")
 """,
 }
 """The files that a block needs, by its page and its number there."""
@@ -85,6 +96,10 @@ with tf.compat.v1.Session(graph=loss.graph) as session:
         session.run(train_op)
     assert session.run(step) == 2
 """,
+    (
+        "docs/accumulate.md",
+        3,
+    ): "assert session.run(weight) == 2.0 and len(others) == 1\nsession.close()",
     ("docs/is-it-scaled.md", 0): "assert float(plain[1][0]) == 0.0 < float(unscaled[1][0])\n"
     "tf.keras.mixed_precision.set_global_policy('float32')",
     ("docs/scale-at-1.md", 0): "assert float(optimizer.loss_scale) == 2.0**-8",
@@ -119,7 +134,8 @@ assert history.history["skipped_steps"] == [8] and history.history["loss_scale"]
     "tf.keras.mixed_precision.set_global_policy('float32')",
     ("docs/keras.md", 3): "tf.keras.mixed_precision.set_global_policy('float32')",
     ("docs/keras.md", 4): "assert float(optimizer.loss_scale) == 2.0**15\n"
-    "assert int(optimizer.dynamic_counter) == 1",
+    "assert int(optimizer.dynamic_counter) == 1\n"
+    "tf.keras.mixed_precision.set_global_policy('float32')",
 }
 """What makes sure of its effect, or takes it back."""
 

@@ -1,15 +1,18 @@
 """Rows of the pages that answer questions, whose programs the pages do not show."""
 
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from documents import ROOT
 
 tf = pytest.importorskip("tensorflow")
 
 import tf_lossscale as tfls  # noqa: E402 - needs TensorFlow
+from tf_lossscale._cli.main import main  # noqa: E402
 
 tf1 = tf.compat.v1
 
@@ -164,6 +167,124 @@ def test_checkpoints_do_not_contain_accumulated_sums(tmp_path):
     names = [name for name, _ in tf.train.list_variables(path)]
     assert any(name.startswith("weight/") for name in names)
     assert [name for name in names if "accumulated" in name] == []
+
+
+def test_a_saver_restores_a_file_from_before_accumulation(tmp_path):
+    """`docs/accumulate.md`, in a Session; `docs/troubleshooting.md` has the message."""
+
+    def program(count, restored=lambda: None):
+        """One call of a program that accumulates `count` gradients, after a restore."""
+        with tf.Graph().as_default(), tf1.Session() as session:
+            weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
+            optimizer = scaled_by_contrib(tf1.train.MomentumOptimizer(0.5, 0.5))
+            pairs = optimizer.compute_gradients(weight * 3.0)
+            if count > 1:
+                optimizer = tfls.accumulate(optimizer, count)
+            step = optimizer.apply_gradients(pairs)
+            session.run(tf1.global_variables_initializer())
+            if count > 1:
+                tf1.train.Saver(restored()).restore(session, before)
+            session.run(step)
+            sums = [v for v in tf1.global_variables() if v.name.startswith("accumulated/")]
+            saved = tf1.train.Saver().save(session, str(tmp_path / f"after-{count}"))
+            return saved, session.run({v.op.name: v for v in sums})
+
+    before, _ = program(1)
+    with pytest.raises(tf.errors.NotFoundError, match="Key accumulated/count not found"):
+        program(2)
+    _, sums = program(
+        2,
+        lambda: [v for v in tf1.global_variables() if not v.name.startswith("accumulated/")],
+    )
+    assert sums == {"accumulated/count": 1, "accumulated/w": 3.0}
+    before = str(tmp_path / "after-2")
+    assert program(2)[1] == {"accumulated/count": 0, "accumulated/w": 0.0}, "the second of two"
+
+
+def saver_program(kind, path, restore):
+    """Makes a step with Adam, after a restore or not, and saves `path-later`."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
+        adam = tf1.train.AdamOptimizer(0.1)
+        if kind == "contrib":
+            mp = tfls.contrib.mixed_precision
+            scale = mp.ExponentialUpdateLossScaleManager(8.0, 10)
+            optimizer = mp.LossScaleOptimizer(adam, scale)
+        else:
+            mp = tfls.compat.v1.mixed_precision
+            optimizer = mp.MixedPrecisionLossScaleOptimizer(adam, mp.DynamicLossScale(8.0))
+        step = optimizer.minimize(weight * 3.0)
+        session.run(tf1.global_variables_initializer())
+        if restore:
+            tf1.train.Saver().restore(session, path)
+        session.run(step)
+        tf1.train.Saver().save(session, path + "-later")
+
+
+def test_keys_that_a_saver_does_not_find(tmp_path, read_here):
+    """`docs/tf1.md`, restoring old files: the message, and the command that cures it."""
+    page = (ROOT / "docs" / "tf1.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^tf-lossscale (checkpoint convert OLD NEW .*)$", page, re.MULTILINE)
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    is_v2 = tf1.control_flow_v2_enabled()
+    try:
+        tf1.disable_control_flow_v2()
+        saver_program("contrib", old, restore=False)
+        old += "-later"
+        with pytest.raises(tf.errors.NotFoundError, match="Key cond_1/beta1_power not found"):
+            saver_program("v1", old, restore=True)
+        assert main(["checkpoint", "convert", old, new + "-v1", "--to", "v1"]) == 0
+        saver_program("v1", new + "-v1", restore=True)
+        tf1.enable_control_flow_v2()
+        with pytest.raises(tf.errors.NotFoundError, match="Key beta1_power not found"):
+            saver_program("contrib", old, restore=True)
+        assert main(command.replace("OLD", old).replace("NEW", new).split()) == 0
+        saver_program("contrib", new, restore=True)
+        tf1.disable_control_flow_v2()
+        with pytest.raises(tf.errors.NotFoundError, match="Key cond/beta1_power not found"):
+            saver_program("contrib", new, restore=True)
+        back = command.replace("OLD", new).replace("NEW", old + "-v1").replace("flow v2", "flow v1")
+        assert main(back.split()) == 0
+        saver_program("contrib", old + "-v1", restore=True)
+    finally:
+        (tf1.enable_control_flow_v2 if is_v2 else tf1.disable_control_flow_v2)()
+
+
+def small_model(keras):
+    """A compiled model after one step."""
+    model = keras.Sequential([keras.layers.Input([3]), keras.layers.Dense(1)])
+    model.compile(tfls.keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(0.1)), "mse")
+    model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
+    return model
+
+
+def test_weights_of_keras_2_under_the_name_of_keras_3_have_no_optimizer(tmp_path):
+    """`docs/guide-keras.md`, step 5; up to TensorFlow 2.11, the file itself has none."""
+    old = small_model(pytest.importorskip("tf_keras"))
+    assert int(old.optimizer.iterations) == 1
+    path = str(tmp_path / "model.weights.h5")
+    old.save_weights(path)
+    new = small_model(tf.keras)
+    with pytest.raises(tfls.checkpoints.RestoreError):
+        tfls.checkpoints.restore(path, new)
+    new.optimizer.iterations.assign(0)
+    new.load_weights(path)
+    assert int(new.optimizer.iterations) == 0
+    old.save_weights(str(tmp_path / "weights"))  # the format of TensorFlow
+    tfls.checkpoints.restore(str(tmp_path / "weights"), new)
+    assert int(new.optimizer.iterations) == 1
+
+
+def test_a_file_of_weights_does_not_restore_an_optimizer(tmp_path):
+    """`docs/checkpoints.md`."""
+    path = str(tmp_path / "old.h5")
+    small_model(pytest.importorskip("tf_keras")).save_weights(path)
+    new = small_model(tf.keras)
+    new.optimizer.iterations.assign(7)
+    with pytest.raises(tfls.checkpoints.RestoreError, match="partial=True"):
+        tfls.checkpoints.restore(path, new)
+    tfls.checkpoints.restore(path, new, partial=True)
+    assert int(new.optimizer.iterations) == 7
 
 
 def test_what_float16_rounds_to_0():

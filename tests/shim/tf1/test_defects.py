@@ -105,6 +105,16 @@ def test_c2_rows_that_all_of_these_optimizers_change_alike(contrib, inner):
     np.testing.assert_allclose(sparse, dense, rtol=1e-6)
 
 
+@pytest.mark.parametrize("inner", [tf1.train.AdamOptimizer, tf1.train.AdagradOptimizer])
+def test_c2_dense_gradients_give_the_numbers_of_the_original(inner):
+    """To the bit, as the loss scale is a power of 2, also for rows that occur twice."""
+    found = [
+        rows_after_two_steps(mp, lambda: inner(0.5), [2, 1], tf.convert_to_tensor)
+        for mp in CONTRIB.values()
+    ]
+    assert all(rows == found[0] for rows in found)
+
+
 def test_c2_rows_that_occur_twice():
     """The original adds them up before it divides by the loss scale, which rounds differently."""
     found = {}

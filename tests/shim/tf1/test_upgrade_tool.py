@@ -34,6 +34,21 @@ def test_flags_and_hooks_are_not_reported():
     assert not problems
 
 
+CONTRIB_IMPORTS = """\
+import tensorflow.contrib.layers as layers
+from tensorflow.contrib import slim
+from tensorflow.contrib.framework import nest
+"""
+
+
+def test_imports_from_contrib_are_not_reported():
+    after, problems = upgraded(CONTRIB_IMPORTS)
+    assert after == CONTRIB_IMPORTS
+    assert not problems
+    after, problems = upgraded("import tensorflow as tf\n\ntf.contrib.nothing.known()\n")
+    assert "ERROR" in "".join(map(str, problems))
+
+
 def test_flags_without_app_are_an_error():
     after, problems = upgraded(SOURCE.replace("tf.app.flags", "tf.flags"))
     assert "tf.flags.DEFINE_integer(" in after
