@@ -7,7 +7,9 @@
 - tensor2tensor and its descendants reach `contrib` through functions
   (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2 (LS902). If
   the run has the function, and all that it returns is a module that is renamed as a whole, such as
-  `tf.contrib.mixed_precision`, there is no finding.
+  `tf.contrib.mixed_precision`, there is no finding. The same code is for modules that a loop
+  binds, or that something holds, such as `modules["tf"]` or a class, and for a function that
+  imports a module for others: they could not read a further name that is imported there.
 - Projects have their own `compat` modules (`from lingvo import compat as tf`), which may be
   TensorFlow's or not (LS903). If the module is in the run and its own places are rewritten there,
   the uses need no edit, and there is no finding; if they stay, as a comment silences them, there is
@@ -156,7 +158,7 @@ def _exact_tests(program: Program) -> Iterator[Proposal]:
 RULE = Rule(
     codes={
         "LS901": "a legacy name that only a star import can bind",
-        "LS902": "a legacy name on what a call returned or a caller passed",
+        "LS902": "a legacy name on a module that is returned, passed or held",
         "LS903": "a legacy name that comes through another module",
         "LS904": "a name that has a legacy and another meaning",
     },
@@ -177,6 +179,24 @@ RULE = Rule(
           from tensor2tensor.utils import contrib
 
           opt = contrib.tpu().CrossShardOptimizer(opt)
+
+        # a module that a class holds
+        > manual: statically
+          import tensorflow as tf
+
+          class Backend:
+              contrib = tf.contrib
+
+          opt = Backend.contrib.tpu.CrossShardOptimizer(opt)
+
+        # a module that a function imports for others
+        > manual: statically
+          def load():
+              global tf
+              import tensorflow as tf
+
+          def wrap(opt):
+              return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
 
         # a module of the project that re-exports TensorFlow
         > manual: from `lingvo.compat`
