@@ -162,7 +162,7 @@ class Unclear(NamedTuple):
       name: the name.
       why: why its origin cannot be resolved.
       through: the module or expression that the name comes from.
-      legacy: the symbols that it refers to, on some paths, or by a name that must stay.
+      legacy: the symbols that it refers to on some paths, if it refers to others on the rest.
       may_be_final: whether it can be the final class, which need not move.
       origin: the path that the name has in another file, if a function returned its module, or only
         one star import can bind it; otherwise empty.
@@ -367,21 +367,22 @@ class Places:
         elif is_same and all(map(symbols.get, meanings)):
             oldest = min(found, key=lambda legacy: legacy.is_current)
             place = Reference(node, scope, oldest if is_one else found[-1], name)
-            self._add_chain(place, found)
+            self._add_chain(place)
         else:
             self._several(node, scope, found[0].name, meanings, tuple(found))
 
-    def _add_chain(self, place: Place, legacies: Sequence[Legacy] = ()) -> None:
-        """Adds a place; as unclear if a function imports the first name of its chain for others.
+    def _add_chain(self, place: Place) -> None:
+        """Adds a place; as unclear if a function imports its first name for the one around it.
 
-        An import beside that one would bind its name in the function alone.
+        An import beside that one would bind its name in the function alone: nothing can be added
+        to `nonlocal tf`, as it can to `global tf`.
         """
         root, node = place.root, place.node
-        owner = place.scope.owner(root.value) if root is not None else None
-        is_inside = root is not None and owner is not None and root.value in owner.imported_inside
+        bindings = place.scope.bindings_of(root.value) if root is not None else []
+        redirections = (binding.scope.imported_inside.get(binding.node) for binding in bindings)
+        is_inside = any(isinstance(statement, cst.Nonlocal) for statement in redirections)
         if is_inside and isinstance(node, cst.Attribute):
-            found = _unclear_as(node, place.scope, Why.CALL, code_of(node.value))
-            self.unclear.append(found._replace(legacy=tuple(legacies)))
+            self.unclear.append(_unclear_as(node, place.scope, Why.CALL, code_of(node.value)))
         else:
             self._add(place)
 

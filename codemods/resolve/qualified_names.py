@@ -115,7 +115,10 @@ class Origins:
         if isinstance(node, cst.IfExp):
             return self.of_expression(node.body, scope) | self.of_expression(node.orelse, scope)
         if isinstance(node, cst.BooleanOperation):
-            return self.of_expression(node.left, scope) | self.of_expression(node.right, scope)
+            right = self.of_expression(node.right, scope)
+            if isinstance(node.operator, cst.And):  # what is false has no attributes to resolve
+                return right
+            return self.of_expression(node.left, scope) | right
         if isinstance(node, cst.NamedExpr):
             return self.of_expression(node.value, scope)
         if isinstance(node, cst.Call):

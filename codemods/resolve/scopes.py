@@ -59,6 +59,9 @@ class Binding(NamedTuple):
     value: Optional[cst.BaseExpression] = None
 
 
+Redirection = Union[cst.Global, cst.Nonlocal]
+
+
 class Scope:
     """A module, class, function or comprehension, with its bindings."""
 
@@ -70,8 +73,10 @@ class Scope:
         self.parent = parent
         self.bindings: dict[str, list[Binding]] = {}
         self.redirected: dict[str, Scope] = {}
-        self.imported_inside: set[str] = set()
-        """The names of this scope that a function below imports: `global tf`, `import tf`."""
+        self.redirecting: dict[str, Redirection] = {}
+        """The statements of this scope that redirect a name: `global tf`."""
+        self.imported_inside: dict[cst.CSTNode, Redirection] = {}
+        """The imports of names of this scope in functions below, with the statement there."""
         self.stars: list[tuple[cst.ImportFrom, str]] = []
 
     def owner(self, name: str) -> Optional[Scope]:
@@ -149,7 +154,7 @@ class ScopeBuilder:
     ) -> None:
         owner = scope.redirected.get(name, scope)
         if owner is not scope and kind is BindingKind.IMPORT:
-            owner.imported_inside.add(name)
+            owner.imported_inside[node] = scope.redirecting[name]
         owner.bindings.setdefault(name, []).append(Binding(name, kind, node, owner, path, value))
 
     def _open(self, node: cst.CSTNode, kind: ScopeKind, parent: Scope) -> Scope:
@@ -226,6 +231,7 @@ class ScopeBuilder:
         assert isinstance(node, (cst.Global, cst.Nonlocal))
         for item in node.names:
             name = item.name.value
+            scope.redirecting[name] = node
             if isinstance(node, cst.Global):
                 scope.redirected[name] = self.module_scope
             else:

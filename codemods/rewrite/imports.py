@@ -47,6 +47,8 @@ class ImportEdits:
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
         self._statements: dict[cst.CSTNode, list[str]] = {}
+        self._globals: dict[cst.CSTNode, dict[str, None]] = {}
+        """The statements `global tf` in functions that import `tf`, with the names to add there."""
         self._needed: set[Variable] = set()
         self._given: dict[str, str] = {}  # the path of each new name
         self._loads = {name.value for name in program.scopes.loads}
@@ -59,7 +61,8 @@ class ImportEdits:
         is_renamed = (
             wanted != name
             and all(map(self._is_plain, owner.bindings[name]))
-            and not self._is_read_otherwise(variable)
+            and not self.is_read_otherwise(variable)
+            and not any(binding.node in owner.imported_inside for binding in owner.bindings[name])
             and self._is_free(wanted, path, owner, scopes)
         )
         local = wanted if is_renamed else name
@@ -88,7 +91,7 @@ class ImportEdits:
             return True
         bindings = owner.bindings[name]
         is_kept = any(binding.node in self._kept for binding in bindings)
-        if is_kept or self._is_read_otherwise(variable):
+        if is_kept or self.is_read_otherwise(variable):
             return False
         if any(binding.kind is not BindingKind.IMPORT for binding in bindings):
             return False
@@ -156,12 +159,18 @@ class ImportEdits:
                 self._changes[alias] = NO_IMPORT  # equal to an earlier one
             if change.path is not None:
                 seen.add((self._block(alias), change))
-        return edits_of_lines(self.program.parents, self._changes, self._statements)
+        found = edits_of_lines(self.program.parents, self._changes, self._statements)
+        for statement, names in self._globals.items():
+            found.setdefault(statement, []).append(_with_names(list(names)))
+        return found
 
     def _add(self, statement: str, added: _Added) -> None:
         self._added.append(added)
         for node in added.behind:
             self._statements.setdefault(node, []).append(statement)
+            for alias, redirection in added.scope.imported_inside.items():
+                if self.program.parents[alias] is node:
+                    self._globals.setdefault(redirection, {})[added.local] = None
 
     # Where names are bound.
 
@@ -171,11 +180,12 @@ class ImportEdits:
         is_from = isinstance(self.program.parents.get(alias), cst.ImportFrom)
         return is_from and isinstance(alias, cst.ImportAlias) and alias.asname is None
 
-    def _is_read_otherwise(self, variable: Variable) -> bool:
+    def is_read_otherwise(self, variable: Variable) -> bool:
         """Whether other files, objects of a class, or texts that are read may read a variable."""
-        if variable[0].kind is ScopeKind.CLASS:  # as `self.tf`
+        scope, name = variable
+        if scope.kind is ScopeKind.CLASS and self.program.attributes(name):  # as `self.tf`
             return True
-        is_named = self.program.mentions.is_in_text_that_is_read(variable[1])
+        is_named = self.program.mentions.is_in_text_that_is_read(name)
         return is_named or self.is_read_elsewhere(variable)
 
     def is_read_elsewhere(self, variable: Variable) -> bool:
@@ -272,6 +282,20 @@ class ImportEdits:
         )
         binding = min(known, key=lambda one: one.scope not in around)
         return self._anchors((binding.scope, binding.name))
+
+
+def _with_names(names: Sequence[str]) -> Edit:
+    """The edit that adds names to `global tf`."""
+
+    def edit(statement: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(statement, (cst.Global, cst.Nonlocal))
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        items = [*statement.names, *(cst.NameItem(cst.Name(name)) for name in names)]
+        *first, last = items
+        spaced = [item.with_changes(comma=comma) for item in first]
+        return statement.with_changes(names=[*spaced, last])
+
+    return edit
 
 
 def _is_package(path: str) -> bool:

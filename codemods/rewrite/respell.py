@@ -116,17 +116,19 @@ class _Speller:
 
     def _affected_variables(self) -> list[Variable]:
         """The variables that moved references use, each before the variables it depends on."""
-        found: dict[Variable, None] = {}
+        found: list[Variable] = []
+        seen: set[Variable] = set()
 
         def visit(name: str, scope: Scope) -> None:
             owner = scope.owner(name)
-            if owner is None or (owner, name) in found:
+            if owner is None or (owner, name) in seen:
                 return
-            found[owner, name] = None
+            seen.add((owner, name))
             for binding in owner.bindings[name]:
                 root = root_name(binding.value)
                 if root is not None:
                     visit(root.value, binding.scope)
+            found.append((owner, name))
 
         bound = {binding.node: binding for binding in self.program.imports()}
         for place in [*self.targets, *self.removed]:
@@ -134,6 +136,7 @@ class _Speller:
                 visit(place.root.value, place.scope)
             else:
                 visit(bound[place.node].name, place.scope)
+        found.reverse()
         assigned = [variable for variable in found if not _has_import(variable)]
         return [*assigned, *filter(_has_import, found)]
 
@@ -212,17 +215,33 @@ class _Speller:
         has_use_that_stays = any(use.target is None for use in remaining)
         if has_use_that_stays:
             return path_of_values
-        if is_imported and self.imports.is_read_elsewhere(variable):
+        if is_imported:
+            is_read = self.imports.is_read_elsewhere(variable)
+        else:
+            is_read = self.imports.is_read_otherwise(variable)
+        if is_read:
             return path_of_values
         if not uses:
             return _new_module([path_of_values], bindings)
         return _new_module([use.base for use in remaining], bindings)  # None if all are removed
 
     def _may_move(self, bindings: Sequence[Binding], places: Sequence[Optional[Place]]) -> bool:
-        """Whether all that binds a name can change: not `tf = tensorflow`, which is no place."""
+        """Whether all that binds a name can change, for this name alone.
+
+        Not `tf = tensorflow`, which is no place, and not `first = second = tf.train.experimental`.
+        """
         if any(binding.kind is BindingKind.IMPORT for binding in bindings):
             return all(map(self._may_retarget, bindings))
-        return None not in places
+        return all(
+            isinstance(place, Reference) or (place is not None and self._is_assigned_alone(binding))
+            for binding, place in zip(bindings, places)
+        )
+
+    def _is_assigned_alone(self, binding: Binding) -> bool:
+        """Whether a name is all that a statement assigns to."""
+        target = self.program.parents.get(binding.node)
+        assign = self.program.parents.get(target) if target is not None else None
+        return isinstance(assign, cst.Assign) and len(assign.targets) == 1
 
     def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
         """The new path that all places have; None if they differ, or if one has none."""

@@ -66,7 +66,10 @@ def _needs_of_shims_final(program: Program) -> Iterator[Obstacle]:
     bound = {read for use in uses for read in _reads_of(program, use)}
     for use in uses:
         reads = _reads_of(program, use)
-        is_followed = all(isinstance(program.parents.get(read), cst.Attribute) for read in reads)
+        is_followed = all(
+            isinstance(read, cst.Name) and isinstance(program.parents.get(read), cst.Attribute)
+            for read in reads
+        )
         if use.node in bound:
             continue
         if reads and is_followed:

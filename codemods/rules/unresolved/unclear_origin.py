@@ -9,7 +9,7 @@
   the run has the function, and all that it returns is a module that is renamed as a whole, such as
   `tf.contrib.mixed_precision`, there is no finding. The same code is for modules that a loop
   binds, or that something holds, such as `modules["tf"]` or a class, and for a function that
-  imports a module for others: they could not read a further name that is imported there.
+  imports a module with `nonlocal`: no other function could read a further import there.
 - Projects have their own `compat` modules (`from lingvo import compat as tf`), which may be
   TensorFlow's or not (LS903). If the module is in the run and its own places are rewritten there,
   the uses need no edit, and there is no finding; if they stay, as a comment silences them, there is
@@ -27,7 +27,7 @@ from typing import Optional
 
 import libcst as cst
 
-from ...resolve.legacy_symbols import Legacy
+from ...resolve.legacy_symbols import is_of_shim
 from ...resolve.places import Unclear, Why
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
 
@@ -51,7 +51,6 @@ _ON_SHIM = "tf_lossscale.contrib.mixed_precision"
 _EXACT = "the type of an optimizer depends on the TensorFlow version: use isinstance"
 _STAR = "the names that a star import binds cannot be determined"
 _SEVERAL = "this name means something else on another path, with the arguments of this class"
-_INSIDE = "a function imports this name for others, which could not read another one"
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
@@ -60,13 +59,15 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         for star, path in scope.stars:
             if path == _ON_SHIM:
                 yield Obstacle.of_contrib(star, "LS901", "*", _STAR)
-    for unclear in program.unclear:
-        why = _SEVERAL if unclear.why is Why.SEVERAL else _INSIDE
-        for legacy in unclear.legacy:
-            if legacy.rule:
-                yield Obstacle.of_legacy(unclear.node, _CODES[unclear.why], legacy, why)
-    for mixed_name in program.mixed:
-        yield Obstacle.of_legacy(mixed_name.node, "LS904", mixed_name.legacy, _SEVERAL)
+    unclear = [
+        (unclear_name.node, legacy)
+        for unclear_name in program.unclear
+        for legacy in unclear_name.legacy
+    ]
+    several = [(node, legacy) for node, legacy in unclear if legacy.rule]
+    several += [(mixed_name.node, mixed_name.legacy) for mixed_name in program.mixed]
+    for node, legacy in several:
+        yield Obstacle.of_legacy(node, "LS904", legacy, _SEVERAL)
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -99,21 +100,14 @@ def _reported_together(
 def _is_left(program: Program, unclear: Unclear, options: Options, decision: Decision) -> bool:
     """Whether a use is not right once what binds its name is rewritten."""
     if unclear.why is Why.SEVERAL:
+        if all(map(is_of_shim, unclear.through.split(", "))):
+            return False  # each of them runs on every TensorFlow
         is_legacy = not unclear.legacy or any(legacy.rule for legacy in unclear.legacy)
         is_chain = is_legacy and not isinstance(unclear.node, cst.Name)
         return is_chain and not _is_of_renamed_module(program, unclear, decision)
-    if unclear.legacy and not any(_moves(legacy, options) for legacy in unclear.legacy):
-        return False
     if unclear.may_be_final and not options.for_keras_3 and not options.to_shim:
         return False
     return unclear.why is not Why.CALL or not _is_of_renamed_module(program, unclear, decision)
-
-
-def _moves(legacy: Legacy, options: Options) -> bool:
-    """Whether a symbol may have to be spelled in another way."""
-    if legacy.is_on_shim:
-        return not options.to_shim
-    return not legacy.is_current or options.for_keras_3 or options.to_shim
 
 
 def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision) -> bool:
@@ -136,12 +130,21 @@ def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision
 def _modules_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """What an attribute holds, or a function of the file returns; none for anything else."""
     if isinstance(node, (cst.Attribute, cst.Name)):
-        return program.values.sources_of(node)
+        sources = program.values.sources_of(node)
+        return [source for source in sources if not _is_condition(program, source)]
     function = program.values.definition_of(node.func) if isinstance(node, cst.Call) else None
     found: list[cst.CSTNode] = []
     for value in program.values.returned_by(function):
         found += program.values.sources_of(value)
     return found
+
+
+def _is_condition(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a value is the first one of an `and`, which is the result only if it is false."""
+    parent = program.parents.get(node)
+    if not isinstance(parent, cst.BooleanOperation) or parent.left is not node:
+        return False
+    return isinstance(parent.operator, cst.And)
 
 
 def _exact_tests(program: Program) -> Iterator[Proposal]:
@@ -188,15 +191,6 @@ RULE = Rule(
               contrib = tf.contrib
 
           opt = Backend.contrib.tpu.CrossShardOptimizer(opt)
-
-        # a module that a function imports for others
-        > manual: statically
-          def load():
-              global tf
-              import tensorflow as tf
-
-          def wrap(opt):
-              return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
 
         # a module of the project that re-exports TensorFlow
         > manual: from `lingvo.compat`

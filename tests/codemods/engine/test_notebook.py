@@ -302,8 +302,10 @@ def test_a_notebook_without_its_images():
     outputs = [{"data": {"image/png": image}} for image in images]
     before = document(*(cell(text, outputs=[output]) for output in outputs), cell(IMPORT))
     after = json.loads(without_images(encoded(before)))
-    shown = [each.pop("outputs")[0]["data"]["image/png"] for each in after["cells"][:-1]]
+    shown = [
+        shown_cell.pop("outputs")[0]["data"]["image/png"] for shown_cell in after["cells"][:-1]
+    ]
     assert shown == ["", *images[1:]]
-    for each in before["cells"][:-1]:
-        del each["outputs"]
+    for old_cell in before["cells"][:-1]:
+        del old_cell["outputs"]
     assert after == before

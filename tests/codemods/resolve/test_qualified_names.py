@@ -68,6 +68,7 @@ def meanings(source: str) -> set:
         ("import a, b\nit = a if x else b.c", {"a", "b.c"}),
         ("import a\nif x:\n    a = f()\nit = a.b", {"a.b", CALL}),
         ("import a, b\nit = a or b.c", {"a", "b.c"}),
+        ("import a, b\nit = x < y and a.c or b", {"a.c", "b"}),
         ("import a\nclass b:\n    a = a.c\n    it = a.d", {"a.c.d"}),
     ],
 )

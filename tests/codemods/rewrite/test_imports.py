@@ -174,14 +174,48 @@ IMPORTS = examples("""
           return a
 
     # a name that a function imports for the whole module
-    > manual, --to shim
+    > --to shim
+      def load():
+    -     global tf
+    +     global tf, tfls
+          import tensorflow as tf
+    +     import tf_lossscale as tfls
+
+      def wrap(opt):
+          load()
+    -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+    +     return tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+      print(tf)
+
+    # a name that a function imports for the whole module, with an edit that needs no import
       def load():
           global tf
           import tensorflow as tf
 
+      def choose():
+    -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+    +     tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+    # a name that a function imports for another one
+    > manual, --to shim
       def wrap(opt):
+          tf = None
+          def load():
+              nonlocal tf
+              import tensorflow as tf
           load()
           return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+    # a function that a function imports for the whole module
+      def load():
+          global set_policy
+    -     from tensorflow.keras.mixed_precision.experimental import set_policy
+    +     from tensorflow.keras.mixed_precision import set_global_policy as set_policy
+
+      def choose():
+          load()
+          set_policy("mixed_float16")
 
     # a symbol that a function imports for the whole module
     > --to shim

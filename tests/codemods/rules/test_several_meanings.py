@@ -294,6 +294,41 @@ class Settings:
 
     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
 """,
+    "a class that holds a final module": """
+import tensorflow as tf
+
+class Model:
+    mp = tf.keras.mixed_precision
+    mp.experimental.set_policy("mixed_float16")
+
+    def policy(self):
+        return self.mp.Policy("float32")
+""",
+    "another name of a module, in a function": """
+import tensorflow as tf
+exp = tf.train.experimental
+exp.FixedLossScale(8)
+
+def scale():
+    e = exp
+    return e.DynamicLossScale()
+""",
+    "modules that a setting chooses": """
+from tensorflow.keras import mixed_precision
+mp = mixed_precision.experimental if old else mixed_precision
+opt = mp.LossScaleOptimizer(opt)
+""",
+    "modules that a condition chooses": """
+from tensorflow.keras import mixed_precision
+mp = version < 3 and mixed_precision.experimental or mixed_precision
+opt = mp.LossScaleOptimizer(opt)
+""",
+    "two names of a module, one for something else": """
+import tensorflow as tf
+v = w = tf.train.experimental
+scale = v.FixedLossScale(8)
+state = w.PythonState()
+""",
     "a step of Keras beside an optimizer of graph mode": """
 import tensorflow as tf
 from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
@@ -319,6 +354,22 @@ def assert_same_again(result, options):
     assert again.source.decode() == result.source.decode()
     assert not any(finding.applied for finding in again.findings)
     assert left(again) == left(result)
+
+
+def test_two_names_of_a_module_stay_if_one_is_for_something_else():
+    source = PROGRAMS["two names of a module, one for something else"].encode()
+    lines = transform(source, OPTIONS["shim"]).source.decode().splitlines()
+    assert lines[3:] == [
+        "v = w = tf.train.experimental",
+        "scale = tfls.train.experimental.FixedLossScale(8)",
+        "state = w.PythonState()",
+    ]
+
+
+def test_an_attribute_of_objects_keeps_its_meaning():
+    source = PROGRAMS["a class that holds a final module"].encode()
+    after = transform(source, OPTIONS["Keras 2"]).source.decode()
+    assert "    mp = tf.keras.mixed_precision\n    mp.set_global_policy" in after
 
 
 def left(result):
