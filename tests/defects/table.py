@@ -1176,7 +1176,7 @@ CODEMODS = r"""
     - isinstance(place, Reference) or (place is not None and self._is_assigned_alone(binding))
     + True
     - numbered = (f"{first}{number}" for number in itertools.count(2))
-    + numbered = itertools.repeat(second)
+    + numbered = iter([second])
     - self._globals.setdefault(redirection, {})[added.local] = None
     + pass
     - is_inside = any(isinstance(statement, cst.Nonlocal) for statement in redirections)
