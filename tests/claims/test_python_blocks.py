@@ -73,7 +73,8 @@ tf.train.Checkpoint(net=old).save("run/c")
     + """
 import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
-model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
+dense = tf.keras.layers.Dense(1, kernel_initializer="zeros")  # no gradient overflows
+model = tf.keras.Sequential([tf.keras.layers.Input([3]), dense])
 model.compile(tf.keras.optimizers.SGD(0.1), "mse")  # which it wraps
 model.fit(tf.ones([2, 3]), tf.zeros([2, 1]), verbose=0)
 model.save("model.keras")
