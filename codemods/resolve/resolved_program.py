@@ -40,6 +40,7 @@ class ResolvedProgram(Syntax):
     """
 
     def __init__(self, modules: Sequence[Optional[cst.Module]], texts: Sequence[str] = ()) -> None:
+        """Resolves every name of the file."""
         super().__init__(modules, texts)
         self.values = Values(self)
         self.mentions = Mentions(self)

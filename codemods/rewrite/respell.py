@@ -206,7 +206,7 @@ class _Speller:
         places = [self._place_of(binding) for binding in bindings]
         path_of_values = self._common_target(places)
         is_imported = _has_import(variable)
-        if not self._may_move(bindings, places):
+        if not self._may_move(is_imported, bindings, places):
             return None
         holds_symbol = any(isinstance(place, Reference) for place in places)
         if holds_symbol and not is_imported:
@@ -225,20 +225,21 @@ class _Speller:
             return _new_module([path_of_values], bindings)
         return _new_module([use.base for use in remaining], bindings)  # None if all are removed
 
-    def _may_move(self, bindings: Sequence[Binding], places: Sequence[Optional[Place]]) -> bool:
-        """Whether all that binds a name can change, for this name alone.
+    def _may_move(
+        self, is_imported: bool, bindings: Sequence[Binding], places: Sequence[Optional[Place]]
+    ) -> bool:
+        """Whether all that binds a name can change."""
+        if is_imported:
+            return all(map(self._may_retarget, bindings))
+        return all(map(self._may_reassign, bindings, places))
+
+    def _may_reassign(self, binding: Binding, place: Optional[Place]) -> bool:
+        """Whether what is assigned to a name can change, for this name alone.
 
         Not `tf = tensorflow`, which is no place, and not `first = second = tf.train.experimental`.
         """
-        if any(binding.kind is BindingKind.IMPORT for binding in bindings):
-            return all(map(self._may_retarget, bindings))
-        return all(
-            isinstance(place, Reference) or (place is not None and self._is_assigned_alone(binding))
-            for binding, place in zip(bindings, places)
-        )
-
-    def _is_assigned_alone(self, binding: Binding) -> bool:
-        """Whether a name is all that a statement assigns to."""
+        if place is None or isinstance(place, Reference):
+            return place is not None
         target = self.program.parents.get(binding.node)
         assign = self.program.parents.get(target) if target is not None else None
         return isinstance(assign, cst.Assign) and len(assign.targets) == 1

@@ -12,7 +12,7 @@ from documents import ROOT
 tf = pytest.importorskip("tensorflow")
 
 import tf_lossscale as tfls  # noqa: E402 - needs TensorFlow
-from tf_lossscale._cli.main import main  # noqa: E402
+from tf_lossscale._cli.main import main  # noqa: E402 - below what needs TensorFlow
 
 tf1 = tf.compat.v1
 

@@ -1169,12 +1169,12 @@ CODEMODS = r"""
     + return is_below_module and COMPUTED in meanings
 
     # codemods/rules/test_paths_in_strings.py::test_reported
-    - return "".join(reversed(names)) if is_relative else "".join(names[:1])
-    + return "".join(names[:1])
+    - return _absolute(path, package) if is_relative else path
+    + return path
 
     # codemods/rewrite/test_imports.py::test_import
-    - isinstance(place, Reference) or (place is not None and self._is_assigned_alone(binding))
-    + True
+    - return all(map(self._may_reassign, bindings, places))
+    + return True
     - numbered = (f"{first}{number}" for number in itertools.count(2))
     + numbered = iter([second])
     - self._globals.setdefault(redirection, {})[added.local] = None

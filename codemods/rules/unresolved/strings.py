@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import resolve_name
 from typing import Optional
 
 import libcst as cst
@@ -145,14 +146,22 @@ def _path_of_call(program: Program, call: cst.Call) -> str:
     function = tree.last_name(call.func)
     arguments = [argument.value for argument in call.args[:2]]
     if function in _IMPORTING:
-        names = [tree.string_of(argument) or "" for argument in arguments]
-        is_relative = len(names) > 1 and names[0].startswith(".") and function == _RELATIVE
-        return "".join(reversed(names)) if is_relative else "".join(names[:1])
+        path, package = [*(tree.string_of(argument) or "" for argument in arguments), "", ""][:2]
+        is_relative = function == _RELATIVE and path.startswith(".")
+        return _absolute(path, package) if is_relative else path
     if function not in _NAMING or len(arguments) < 2:
         return ""
     name = tree.string_of(arguments[1])
     base = _path_of(program, arguments[0]) if name else ""
     return f"{base}.{name}" if base else ""
+
+
+def _absolute(name: str, package: str) -> str:
+    """The path of a relative name; empty if it leads out of the package."""
+    try:
+        return resolve_name(name, package)
+    except (ImportError, ValueError):  # before Python 3.9.0, the second
+        return ""
 
 
 def _path_in(

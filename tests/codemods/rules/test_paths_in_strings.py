@@ -29,6 +29,9 @@ REPORTED = {
     "import_module of a package": (
         "mp = importlib.import_module('.keras.mixed_precision.experimental', 'tensorflow')"
     ),
+    "import_module of another package": (
+        "importlib.import_module('..experimental', 'tensorflow.keras.mixed_precision.policy')"
+    ),
     "import_module of a package by keyword": (
         "importlib.import_module('.mixed_precision', package='tensorflow.contrib')"
     ),
