@@ -42,6 +42,8 @@ _LOADING = (
     "walk_packages",
 )  # fmt: skip
 """Functions that run files which their arguments hardly name."""
+_NAMED_OTHERWISE = frozenset((*IMPORTING, *_PATCHING, *_LOADING))
+"""Functions that are not recognized under another name."""
 LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))})\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
 NAMES_IN_TEXT = re.compile(rf"(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
@@ -80,7 +82,9 @@ def links_of(trees: Iterable[Optional[ast.Module]], may_give: bool = True) -> Li
 def links_of_nodes(nodes: PythonNodes, may_give: bool = True) -> Links:
     """Like `links_of`, for the nodes of all trees."""
     reader = _Reader(nodes)
-    loads = any(map(_loads_files, nodes.calls_of((*IMPORTING, *_LOADING))))
+    calls = nodes.calls_of((*IMPORTING, *_LOADING))
+    is_not_called = _renames_loader(reader.bound) or _hands_on_loader(nodes, reader.bound)
+    loads = is_not_called or any(map(_loads_files, calls))
     return Links(
         imports=frozenset(reader.imports),
         reads={module: frozenset(names) for module, names in reader.reads().items()},
@@ -356,6 +360,26 @@ def _loads_files(call: ast.Call) -> bool:
     if function in IMPORTING:
         return bool(call.args) and not _first_text(call)
     return function in _LOADING and not (function == "exec" and _first_text(call))
+
+
+def _renames_loader(bound: Mapping[str, Set[str]]) -> bool:
+    """Whether an import such as `from importlib import import_module as load` is among these."""
+    imported = ((name, {path.rpartition(".")[2] for path in bound[name]}) for name in bound)
+    return any(name not in last and last & _NAMED_OTHERWISE for name, last in imported)
+
+
+def _hands_on_loader(nodes: PythonNodes, bound: Collection[str]) -> bool:
+    """Whether a function that loads others is a value, as in `map(import_module, names)`.
+
+    What such a value is called with is not looked for.
+    """
+    values: list[ast.expr] = []
+    for name in IMPORTING:
+        values += nodes.attributes.get(name, ())
+        if name in bound:
+            values += (node for node in nodes.of(ast.Name) if node.id == name)
+    called = {id(call.func) for call in nodes.of(ast.Call)} if values else set()
+    return any(id(value) not in called for value in values)
 
 
 def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:

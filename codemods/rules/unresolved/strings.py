@@ -109,15 +109,25 @@ def _completed(program: Program, string: cst.SimpleString, legacy_paths: LegacyP
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
     argument = program.parents.get(string)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or tree.last_name(call.func) not in (*_NAMING, *_IMPORTING):
+    if not isinstance(call, cst.Call):
         return ""  # nearly all strings
-    if tree.last_name(call.func) in _IMPORTING and argument is not call.args[0]:
+    function = _function_of(program, call)
+    if function not in (*_NAMING, *_IMPORTING):
+        return ""
+    if function in _IMPORTING and argument is not call.args[0]:
         return ""  # the package of a relative name
     modules = [use.node for use in program.namespaces if use.keeps_names]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
     nodes = [call, *program.values.reads_of(call)] if base else []
     found = (_continued(program, node, base, legacy_paths) for node in nodes)
     return next(filter(None, found), "")
+
+
+def _function_of(program: Program, call: cst.Call) -> str:
+    """The last name of what is called, also where it was given another name."""
+    written = tree.last_name(call.func)
+    paths = program.paths_of(call.func)
+    return min(paths).rpartition(".")[2] if len(paths) == 1 else written
 
 
 def _continued(program: Program, node: cst.CSTNode, path: str, legacy_paths: LegacyPaths) -> str:
@@ -143,7 +153,7 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
 
 def _path_of_call(program: Program, call: cst.Call) -> str:
     """The path of `import_module("a.b")` or `getattr(a, "b")`; empty for other calls."""
-    function = tree.last_name(call.func)
+    function = _function_of(program, call)
     arguments = [argument.value for argument in call.args[:2]]
     if function in _IMPORTING:
         path, package = [*(tree.string_of(argument) or "" for argument in arguments), "", ""][:2]

@@ -225,6 +225,22 @@ def test_reads_of_files_that_are_loaded_by_computed_names(source, reads):
     assert links.reads_of_loaded == reads
 
 
+@pytest.mark.parametrize(
+    ("source", "loads"),
+    [
+        ("from importlib import import_module as load", True),
+        ("from unittest.mock import patch as replace", True),
+        ("import importlib\nload = importlib.import_module", True),
+        ("from importlib import import_module\nlist(map(import_module, names))", True),
+        ("from importlib import import_module\nimport_module('pkg.amp')", False),
+        ("import importlib as i\ni.import_module('pkg.amp')", False),
+        ("from pkg import wrap as load\nload('pkg.amp')", False),
+    ],
+)
+def test_a_function_that_loads_files_may_have_another_name(source, loads):
+    assert links_of([ast.parse(source)]).loads is loads
+
+
 def test_links_of_a_file_that_cannot_be_parsed_are_not_known():
     assert not links_of([None]).is_known
 

@@ -35,6 +35,12 @@ REPORTED = {
     "import_module of a package by keyword": (
         "importlib.import_module('.mixed_precision', package='tensorflow.contrib')"
     ),
+    "import_module under another name": (
+        "from importlib import import_module as load\nload('tensorflow').contrib.mixed_precision"
+    ),
+    "import_module that is assigned": (
+        "load = importlib.import_module\nload('.mixed_precision', package='tensorflow.contrib')"
+    ),
     "__import__": "__import__('tensorflow').keras.mixed_precision.experimental.set_policy(K)",
     "attrgetter": "operator.attrgetter('keras.mixed_precision.experimental.Policy')(tf)",
     "attrgetter of contrib": "operator.attrgetter('contrib.tpu.CrossShardOptimizer')(tf)",
