@@ -86,7 +86,7 @@ def on_page_content(html: str, **_: Any) -> str:
     html = _IMAGE.sub(r'<a href="\1">\g<0></a>', html)  # GitHub makes links of them, too
     html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
     html = _HEADING.sub(lambda heading: _TEXT.sub(_with_parts, heading[0]), html)
-    html = _CELL.sub(lambda cell: _with_breaks(cell[0], _NAME_IN_CELL), html)
+    html = _CELL.sub(_with_whole_options, html)
     return _with_breaks(html, _NAME_IN_TEXT)
 
 
@@ -109,6 +109,12 @@ def _with_parts(text: "re.Match[str]") -> str:
     long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), text[0])
     long = _NAME_IN_HEADING.sub(lambda name: _PART.sub("<wbr>", name[0]), long)
     return _OPTION.sub(_WHOLE, long)
+
+
+def _with_whole_options(cell: "re.Match[str]") -> str:
+    """Lets long names in a cell of a table break, but no option."""
+    html = _with_breaks(cell[0], _NAME_IN_CELL)
+    return _TEXT.sub(lambda text: _OPTION.sub(_WHOLE, text[0]), html)
 
 
 def _with_breaks(html: str, long_name: "re.Pattern[str]") -> str:
