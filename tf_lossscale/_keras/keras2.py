@@ -148,7 +148,7 @@ class DelegatingWrapper(LossScaleWrapper):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_set_on_inner(name):
-            setattr(self._optimizer, name, value)
+            self._set_on_inner(name, value)
         else:
             object.__setattr__(self, name, value)
 

@@ -429,7 +429,7 @@ class Keras3Attributes(LossScaleWrapper):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_forwards_options") and self._is_set_on_inner(name):
-            setattr(self.inner_optimizer, name, value)
+            self._set_on_inner(name, value)
         else:
             super().__setattr__(name, value)
 

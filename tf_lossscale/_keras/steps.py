@@ -109,6 +109,8 @@ def step(wrapper: StepWrapper, request: StepRequest) -> Optional[Operation]:
 
     Called in a replica context. Returns an operation in a graph, None in eager mode.
     """
+    if not tf.executing_eagerly():
+        wrapper.__dict__["_is_traced"] = True
     if not wrapper._state.dynamic:
         return _apply_always(wrapper, request)
     if wrapper._state.decides:

@@ -45,7 +45,7 @@ from tf_lossscale._types import (
     Variable,
     VarList,
 )
-from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.callers import called_from_compile
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasFamily, KerasKind
@@ -337,6 +337,22 @@ class LossScaleWrapper:
             or not (name in vars(inner).get("_hyper", {}) or hasattr(inner, name))
         )
 
+    def _set_on_inner(self, name: str, value: Any) -> None:
+        """Sets an attribute on the inner optimizer; logs if traced functions do not see it.
+
+        Newer optimizers hold hyperparameters as numbers, which functions read when they are traced.
+        `OptimizerV2` holds those that are set in training as variables.
+        """
+        inner = self._optimizer
+        old = vars(inner).get(name)
+        if self.__dict__.get("_is_traced") and _is_changed(old, value):
+            tf1.logging.warning(
+                f"{name} of {type(inner).__name__} was {old}, and is {value} from now on. "
+                "Functions that are traced already, such as that of fit(), go on with the old "
+                "number: set it before the first step, or call compile() again."
+            )
+        setattr(inner, name, value)
+
     def __repr__(self) -> str:
         inner = self.__dict__.get("_optimizer")
         if inner is None:  # within the constructor
@@ -345,6 +361,13 @@ class LossScaleWrapper:
             f"<tf_lossscale {type(self).__name__} loss_scale={_shown_scale(self)} "
             f"inner_optimizer={inner!r}>"
         )
+
+
+def _is_changed(old: object, new: object) -> bool:
+    """Whether a number is replaced by another, or by something else."""
+    if not isinstance(old, (int, float)):  # also bool
+        return False
+    return not isinstance(new, (int, float)) or new != old
 
 
 def _shown_scale(optimizer: Optimizer) -> str:

@@ -79,3 +79,42 @@ def test_variables_are_made_when_the_original_makes_them(subject, name: str):
     original = calls_when_set(subject, name, 0.25)
     assert calls_when_set(subject.counterpart(), name, 0.25) == original
     assert ("create all" in original) is (recorded.TF >= (2, 5) and name in ("learning_rate", "lr"))
+
+
+def momentum_set(subject, value: float, compiled: bool, log: List[str]) -> Any:
+    """Whether the last of three steps has momentum, and what is logged, if it is set before it."""
+    optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5, momentum=0.5), 8.0, 2)
+    variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
+    gradient = tf.constant([1.0, 1.0])
+
+    def body() -> None:
+        subject.step(optimizer, [variable], [gradient])
+
+    run = tf.function(body) if compiled else body
+    run()
+    run()
+    before = np.asarray(variable.numpy())[0]
+    del log[:]
+    optimizer.momentum = value
+    logged = [message for message in log if "momentum" in message]
+    run()
+    return bool(np.asarray(variable.numpy())[0] != before - 0.5), logged
+
+
+OURS = recorded.ours()
+
+
+@pytest.mark.parametrize("subject", OURS, ids=str)
+def test_a_hyperparameter_that_is_set_takes_effect_or_is_logged(subject, log: List[str]):
+    """In a function that is traced already, the newer optimizers go on with the old number."""
+    has_momentum, logged = momentum_set(subject, 0.0, compiled=True, log=log)
+    assert has_momentum == bool(logged) == (subject.kind.name != "legacy")
+    if logged:
+        assert "was 0.5, and is 0.0 from now on. Functions that are traced already" in logged[0]
+
+
+@pytest.mark.parametrize(("value", "compiled"), [(0.5, True), (0.0, False)])
+@pytest.mark.parametrize("subject", OURS, ids=str)
+def test_nothing_is_logged_otherwise(subject, value: float, compiled: bool, log: List[str]):
+    has_momentum, logged = momentum_set(subject, value, compiled, log)
+    assert (has_momentum, logged) == (value != 0.0, [])
