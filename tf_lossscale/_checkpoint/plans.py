@@ -5,10 +5,9 @@ names, the plan renames tensors. Any other conversion is refused unless the copy
 """
 
 import collections
-import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from tf_lossscale._checkpoint import finding
+from tf_lossscale._checkpoint import finding, powers
 from tf_lossscale._checkpoint.finding import (
     COUNTERS,
     GOOD_STEPS,
@@ -20,13 +19,6 @@ from tf_lossscale._checkpoint.finding import (
 )
 from tf_lossscale._checkpoint.locate import CheckpointError
 from tf_lossscale._types import ObjectGraph, ObjectNode
-
-# Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
-# do in a conditional. Control flow v1 prefixes their names with the name of the conditional.
-_CONDITIONAL = {"contrib": "cond/", "v1": "cond_1/"}
-_POWER = re.compile(
-    r"(?P<scope>(?:.*?/)??)(?P<conditional>(?:cond(?:_\d+)?/)?)(?P<name>beta[12]_power(?:_\d+)?)$"
-)
 
 
 class Tensor(NamedTuple):
@@ -58,7 +50,8 @@ def plan(
     """Plans a copy of a checkpoint from which a class of the family `to` restores the loss scale.
 
     The object graph, which is None for a checkpoint of variable names, may be changed. For
-    `control_flow` and `renames` see the options of the command. Raises CheckpointError if the
+    `control_flow` and `renames` see the options of the command: with them, names are changed in a
+    checkpoint without `states`, whose loss scale is fixed, too. Raises CheckpointError if the
     checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
@@ -180,8 +173,9 @@ def _plan_by_name(
         raise CheckpointError(f"--rename: SRC has no tensor {', '.join(missing)}")
     moved, made, notices = _moved([state for state in states if state.layout.family != to], to)
     same = {key: Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)}
-    powers, more = _powers(tensors, states, to, control_flow)
-    for key, name in [*powers.items(), *renames.items()]:
+    families = {state.layout.family for state in states}
+    names, more = powers.new_names(tensors, families, to, control_flow, renames)
+    for key, name in [*names.items(), *renames.items()]:
         moved[key] = (moved.get(key) or same[key])._replace(key=name)
     result = [tensor for tensor in {**same, **moved}.values() if tensor is not None] + made
     ((key, count),) = collections.Counter(tensor.key for tensor in result).most_common(1)
@@ -231,38 +225,6 @@ def _renamed(variable: Variable, name: str, to: str) -> Tensor:
             "represent"
         )
     return Tensor(name, dtype, variable.key)
-
-
-def _powers(
-    tensors: Mapping[str, Entry], states: Sequence[State], to: str, control_flow: Optional[str]
-) -> Tuple[Dict[str, str], List[str]]:
-    """Returns the new keys of the powers of beta, by old key, and notes for the user."""
-    old = {_CONDITIONAL[state.layout.family] for state in states}
-    new: Dict[str, str] = {}
-    notices: List[str] = []
-    for key in sorted(tensors):
-        match = _POWER.match(key)
-        if match is None or tensors[key].shape:
-            continue
-        scope, conditional, name = match.group("scope", "conditional", "name")
-        if conditional and conditional not in old:
-            notices.append(
-                f"{key} keeps its name, which depends on the conditionals of the whole program; "
-                f"use --rename {key}=NEW to change it"
-            )
-            continue
-        flow = control_flow or ("v1" if conditional else "v2")
-        wanted = scope + (_CONDITIONAL[to] if flow == "v1" else "") + name
-        if wanted != key:
-            new[key] = wanted
-    if new and control_flow is None:
-        notices.append(
-            f"{' and '.join(sorted(new.values()))}: these are the names in a program with control "
-            "flow v1, like the one that wrote SRC. For a program with control flow v2, the default "
-            "in TensorFlow 2 unless disable_v2_behavior() or disable_control_flow_v2() is called, "
-            "pass --control-flow v2"
-        )
-    return new, notices
 
 
 _INNER = "base_optimizer"

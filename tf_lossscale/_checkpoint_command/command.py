@@ -47,7 +47,10 @@ checkpoints that TensorFlow 1.14 to 2.2 wrote; from keras to keras3, object chec
 tf.Module or of variables, and not of a Keras model. If a conversion would lose state, it is refused
 with the reason and the values to start with.
 
-Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing written.
+A fixed loss scale has no state. With --control-flow or --rename, names are changed all the same.
+
+Exit status: 0 written, 1 SRC has no loss-scale state and neither --control-flow nor --rename is
+given, 2 refused and nothing written.
 """
 
 
@@ -110,7 +113,7 @@ def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
     if not answer["tensors"]:
         return 1, [
             f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss scale "
-            "has none."
+            "has none; to change names only, pass --control-flow or --rename."
         ]
     verb = "would write" if parsed.dry_run else "wrote"
     title = f"{verb} {destination}: {answer['tensors']} tensors of {place.path}"

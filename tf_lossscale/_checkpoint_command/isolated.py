@@ -255,7 +255,7 @@ def _of_plan(plan: Plan) -> Iterator[str]:
     if plan.changes:
         yield from _rows("  ", [(old, "->", new) for old, new in plan.changes])
     else:
-        yield "  unchanged: the target can restore the loss scale from it"
+        yield "  unchanged: no tensor gets another name"
     yield from (f"note: {notice}" for notice in plan.notices)
 
 

@@ -47,11 +47,12 @@ def convert(place: Place, written: Optional[str], **options: Any) -> Plan:
 
     `written` is the prefix of the copy, in a directory that does not exist; None to write nothing.
     For the other options see `plans.plan`. Returns the plan of the copy, which has no tensors if
-    the checkpoint has no loss-scale state.
+    the checkpoint has no loss-scale state and no option is about names.
     """
     checkpoint = Checkpoint(place.path)
     states = list(checkpoint.states())
-    if not states:
+    # A program with a fixed loss scale has no state, but names that depend on its control flow.
+    if not states and not (options["control_flow"] or options["renames"]):
         return Plan([])
     plan = _planned(checkpoint, states, **options)
     if written is not None:

@@ -18,6 +18,7 @@ INTACT_FILES = (
     "test_convert_for_keras3",
     "test_convert_names",
     "test_convert_objects",
+    "test_convert_powers",
     "test_inspect",
 )
 

@@ -175,7 +175,7 @@ OTHER_OPTIMIZERS = [
         "TF_USE_LEGACY_KERAS",
     ),
     ("2.21.0/keras3.*/model_keras", "of Keras 3", ["Adam"], 4, "load_model("),
-    ("2.21.0/keras3.*/model_h5", "of Keras 3", ["Adam"], 4, "begins again"),
+    ("2.21.0/keras3.*/model_h5", "of Keras 3", ["Adam"], 4, "where tf_lossscale is imported"),
     ("2.21.0/keras3.*/model_weights_h5", "of Keras 3, or", [], 4, "load_weights("),
 ]
 
@@ -190,7 +190,7 @@ def test_optimizers_of_other_files(pattern, written_by, classes, iterations, way
     assert written_by in optimizer["written_by"]
     assert (optimizer["classes"], optimizer["iterations"]) == (classes, iterations)
     assert way in optimizer["keras3"]
-    assert optimizer["slots"] or way == "begins again"  # of which Keras 3 uses other names
+    assert optimizer["slots"]
     _, out, _ = checkpoint("inspect", path)
     assert f"on Keras 3: {optimizer['keras3']}" in out
 
@@ -283,6 +283,26 @@ def test_files_of_our_keras_3_class(name, tmp_path, checkpoint):
     (state,) = json.loads(out)["states"]
     assert state["family"] == "keras3"
     assert [variable["value"] for variable in state["variables"]] == [64.0, 5]
+
+
+@pytest.mark.skipif(not KERAS_3, reason="Keras 3 is not installed")
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_slots_in_an_h5_file_of_keras_3(is_wrapped, tmp_path, checkpoint):
+    """Of a plain optimizer, Keras 3 itself restores nothing from such a file."""
+    keras = KERAS_3[0].keras
+    model = keras.Sequential([keras.layers.Dense(2, input_shape=(2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.Adam()
+    if is_wrapped:
+        optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(optimizer)
+    model.compile(optimizer, "mse")
+    optimizer.build(model.trainable_variables)
+    path = str(tmp_path / "model.h5")
+    model.save(path)
+    status, out, _ = checkpoint("inspect", path, "--json")
+    assert status == (0 if is_wrapped else 1)
+    (found,) = json.loads(out)["optimizers"]
+    assert found["slots"] == {"momentum": 4, "velocity": 4}
+    assert ("nothing of it" in found["keras3"]) == (not is_wrapped)
 
 
 def test_the_text_names_value_type_writer_and_reader(checkpoint):
