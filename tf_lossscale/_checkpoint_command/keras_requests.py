@@ -20,15 +20,17 @@ def read(place: Place) -> Contents:
     if named is None:
         return contents
     try:
-        stored = hdf5_files.read(place.path)
+        stored = hdf5_files.read_any(place.path)
     except RestoreError as error:
         raise CheckpointError(str(error)) from error
-    optimizers = (_as_named(found, named, place) for found in stored_optimizers.described(stored))
+    is_wrapped = bool(contents.states)
+    described = stored_optimizers.described(stored)
+    optimizers = (_as_named(found, named, place, is_wrapped) for found in described)
     return contents._replace(optimizers=tuple(optimizers))
 
 
 def _as_named(
-    optimizer: StoredOptimizer, named: keras_files.NamedOptimizer, place: Place
+    optimizer: StoredOptimizer, named: keras_files.NamedOptimizer, place: Place, is_wrapped: bool
 ) -> StoredOptimizer:
     """Adds what the configuration says, which checkpoints do not have."""
     is_of_keras_3 = named.version.startswith("3")
@@ -37,8 +39,11 @@ def _as_named(
         classes=named.classes or optimizer.classes,
     )
     if is_of_keras_3:
-        line = f"weights and loss scale, by keras.models.load_model({place.path!r}): "
-        return result._replace(keras3=line + "it begins again with iterations and slots")
+        # Keras 3 builds the optimizer of such a file for no variables. Our class waits for them.
+        call = f"keras.models.load_model({place.path!r})"
+        if is_wrapped:
+            return result._replace(keras3=f"{call} restores it where tf_lossscale is imported")
+        return result._replace(keras3=f"nothing of it: {call} restores the weights of the model")
     if optimizer.iterations is None:
         return result._replace(keras3="nothing: it was saved before its first step")
     return result._replace(keras3=f"{optimizer.keras3}; the loss scale is not in the file")

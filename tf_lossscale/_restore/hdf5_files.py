@@ -1,4 +1,9 @@
-"""Reads `.h5` files of Keras 2, of `save_weights` and of `save` with the optimizer."""
+"""Reads `.h5` files of `save_weights` and of `save` with the optimizer.
+
+Those of Keras 3 can be described, and not restored: some optimizers give slots of all variables one
+name, so that only their order, which differs between versions, says what they are. Keras 3 loads
+them by this order.
+"""
 
 import json
 from typing import Any, Dict, List, Optional, Tuple
@@ -19,9 +24,38 @@ from tf_lossscale._types import Array, Config, HDF5Dataset, HDF5Group
 
 _TOP_LEVEL = "top_level_model_weights"
 _ITERATIONS = ("iter", "iteration")
+_SCALE = "dynamic_scale"
 
 
 def read(path: str) -> Stored:
+    """Reads a file for `restore`; raises RestoreError if it is damaged, or of Keras 3."""
+    stored = read_any(path)
+    if stored.is_of_keras_3:
+        raise _of_keras_3(stored)
+    return stored
+
+
+def _of_keras_3(stored: Stored) -> RestoreError:
+    """Returns the error for a file of Keras 3, which says what reads it."""
+    path = stored.path
+    optimizer = stored.nodes[0].children.get("optimizer")
+    checkpoint = "tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(prefix)"
+    if optimizer is not None and _SCALE not in stored.nodes[optimizer].children:
+        return RestoreError(
+            f"{path}: is an .h5 file of Keras 3, which restores only the weights in it, by "
+            f"model.load_weights({path!r}), because the optimizer is no loss-scale optimizer. Save "
+            f"a checkpoint instead, which restore() reads: {checkpoint}"
+        )
+    return RestoreError(
+        f"{path}: is an .h5 file of Keras 3, which restores it itself, with the optimizer that "
+        f"the model was compiled with: model = keras.models.load_model({path!r}), with "
+        "custom_objects={'mse': 'mse'} if the loss is 'mse', whose short name Keras 3 does not "
+        f"find. For Keras 2, load it on Keras 3, and save a checkpoint there: {checkpoint}"
+    )
+
+
+def read_any(path: str) -> Stored:
+    """Reads a file of either Keras; raises RestoreError if it is damaged."""
     try:
         with import_hdf5().File(path, "r") as file:
             return _stored(path, file)
@@ -65,11 +99,19 @@ def _stored(path: str, file: HDF5Group) -> Stored:
     config = _optimizer_config(file)
     group = file.get("optimizer_weights")
     if group is not None and "weight_names" in group.attrs:
-        _add_optimizer(nodes, group, _names(group, "weight_names"))
+        _add_optimizer(nodes, group, _names(group, "weight_names"), _is_of_keras_3(weights))
     stored = Stored(path, ".h5 file", nodes, Reader(path))
     stored.config = config
+    stored.is_of_keras_3 = _is_of_keras_3(weights)
     stored.lacks_scale = True
     return stored
+
+
+def _is_of_keras_3(weights: HDF5Group) -> bool:
+    """Returns whether Keras 3 wrote a file; every Keras stores its version beside the weights."""
+    version = weights.attrs.get("keras_version", "")
+    version = version.decode() if isinstance(version, bytes) else str(version)
+    return version.startswith("3")
 
 
 def _add_weights(
@@ -95,17 +137,20 @@ def _names(group: HDF5Group, attribute: str) -> List[str]:
     return [name.decode() if isinstance(name, bytes) else str(name) for name in found]
 
 
-def _add_optimizer(nodes: List[Node], group: HDF5Group, names: List[str]) -> None:
+def _add_optimizer(
+    nodes: List[Node], group: HDF5Group, names: List[str], is_of_keras_3: bool
+) -> None:
     """Adds the optimizer as the objects of a checkpoint of Keras 2: slots by their variables."""
     known = {
         node.tensor.name: number for number, node in enumerate(nodes) if node.tensor is not None
     }
     optimizer = add_node(nodes, 0, "optimizer")
+    find_slot = _slot_of_keras_3 if is_of_keras_3 else _slot_of
     slots: Dict[str, List[Tuple[Tensor, Optional[int]]]] = {}
     for name in names:
         tensor = _tensor(group[name], name)
         words = tensor.name.split("/")
-        slot, variable = (None, None) if words[-1] in _ITERATIONS else _slot_of(words, known)
+        slot, variable = (None, None) if words[-1] in _ITERATIONS else find_slot(words, known)
         if slot is None:
             add_node(nodes, optimizer, _own_label(tensor), tensor)
         else:
@@ -119,6 +164,8 @@ def _own_label(tensor: Tensor) -> str:
     name = tensor.name.split("/")[-1]
     if name in _ITERATIONS:
         return "iter"
+    if name == _SCALE:
+        return name
     is_float = not tensor.shape and tensor.dtype.startswith("float")
     return "_u_product" if is_float and "learning_rate" not in name else name
 
@@ -155,6 +202,18 @@ def _slot_of(words: List[str], known: Dict[str, int]) -> Tuple[Optional[str], Op
         if node is not None:
             return words[start - 1], node
     return None, None
+
+
+def _slot_of_keras_3(
+    words: List[str], known: Dict[str, int]
+) -> Tuple[Optional[str], Optional[int]]:
+    """Returns the same for a name of Keras 3: `loss_scale_optimizer/adam/dense_kernel_momentum`."""
+    starts = {name.replace("/", "_") + "_": node for name, node in known.items()}
+    fitting = [start for start in starts if words[-1].startswith(start)]
+    if not fitting:
+        return None, None
+    start = max(fitting, key=len)
+    return words[-1][len(start) :], starts[start]
 
 
 def _optimizer_config(file: HDF5Group) -> Config:

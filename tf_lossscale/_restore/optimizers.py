@@ -217,9 +217,15 @@ class ProgramOptimizer:
             return attributes["dynamic_scale"], attributes["step_counter"]
         if not isinstance(self.outer, Trackable):  # without a scale, on Keras 3.0
             return None, None
-        children = children_of(self.outer)
-        below = children_of(children["loss_scale"]) if "loss_scale" in children else {}
-        return below.get("current_loss_scale"), below.get("good_steps")
+        owner = children_of(self.outer).get("loss_scale")
+        if not isinstance(owner, Trackable):
+            return None, None
+        owner._maybe_initialize_trackable()  # 1.15 creates its list late
+        # By this hook, TensorFlow restores. The lists of children lack these variables of its own
+        # classes, from 2.9 on.
+        names = ("current_loss_scale", "good_steps")
+        scale, good_steps = (owner._lookup_dependency(name) for name in names)
+        return scale, good_steps
 
 
 def _lists_of_variables(optimizer: Optimizer) -> List[str]:

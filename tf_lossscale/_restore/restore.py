@@ -259,12 +259,22 @@ def _match_models(
     matches = []
     for name, value in named.items():
         if not weights_of(value):
-            raise RestoreError(
-                "the model has no variables yet. Call it on a batch, or build it, before restore()"
-            )
+            raise _without_variables(value)
         matches.append(best_match(stored, value, starts[name], of_optimizers))
         _bind_trained(value, matches[-1], list(states.values()))
     return list(named.values()), matches
+
+
+def _without_variables(model: Model) -> RestoreError:
+    """Returns the error for a model whose variables are not created yet, with what creates them."""
+    if getattr(model, "built", False):
+        return RestoreError(
+            "the model is built, and has no variables yet, because build() of Keras 3 does not "
+            "create those of a subclassed model. Call it on a batch before restore()"
+        )
+    return RestoreError(
+        "the model has no variables yet. Call it on a batch, or build it, before restore()"
+    )
 
 
 def _bind_trained(model: Model, match: Match, states: List[OptimizerState]) -> None:

@@ -56,6 +56,7 @@ class Stored:
         self.config: Config = {}  # of the optimizer, in HDF5 files of Keras 2
         self.others: List[Tensor] = []  # values of tables and of Python objects
         self.lacks_scale = False  # whether files of this format never have a loss scale
+        self.is_of_keras_3 = False  # known of HDF5 files only
         self._paths: Optional[Dict[int, str]] = None
 
     def path_of(self, number: int) -> str:

@@ -194,23 +194,46 @@ def test_missing_files_are_an_error(tmp_path: Any):
 
 
 @pytest.mark.skipif("keras3" not in KINDS, reason="needs Keras 3")
-@pytest.mark.parametrize("ending", [".weights.h5", ".keras"])
+@pytest.mark.parametrize("ending", [".weights.h5", ".keras", ".h5"])
 @pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer")
 def test_files_of_keras_3_are_left_to_keras_3(ending: str, tmp_path: Any):
     """The line in the error restores the optimizer, too."""
     keras, path = keras_of("keras3"), str(tmp_path / ("model" + ending))
     original = begun("keras3", "functional")
     original[0].compile(original[1], loss="mse")
-    (original[0].save if ending == ".keras" else original[0].save_weights)(path)
-    assert_refused(path, r"load_model\(" if ending == ".keras" else r"model.load_weights\(")
+    is_of_weights = ending == ".weights.h5"
+    (original[0].save_weights if is_of_weights else original[0].save)(path)
+    message = r"model.load_weights\(" if is_of_weights else r"with .* keras.models.load_model\("
+    assert_refused(path, message)
+    with pytest.raises(tfls.checkpoints.RestoreError, match=message):
+        tfls.checkpoints.restore(path, fresh("keras3", "functional")[0], partial=True)
     if ending == ".keras":
         resumed = keras.models.load_model(path)
+    elif ending == ".h5":
+        resumed = keras.models.load_model(path, custom_objects={"mse": "mse"})
     else:
         resumed, optimizer = fresh("keras3", "functional")
         resumed.compile(optimizer, loss="mse")
         resumed.optimizer.build(resumed.trainable_variables)
         resumed.load_weights(path)
     assert_the_same_run(original, (resumed, resumed.optimizer))
+
+
+@pytest.mark.skipif("keras3" not in KINDS, reason="needs Keras 3")
+def test_of_an_h5_file_without_a_loss_scale_keras_3_restores_the_weights(tmp_path: Any):
+    """Keras 3 builds a plain optimizer for no variables when it loads such a file."""
+    path = str(tmp_path / "model.h5")
+    original = MODELS["sequential"](keras_of("keras3"))
+    original(INPUTS[0])
+    original.compile(KINDS["keras3"].optimizers.SGD(0.5, momentum=0.5), loss="mse")
+    original.fit(INPUTS[0], TARGETS[0], verbose=0)
+    original.save(path)
+    resumed, _ = fresh("keras3", "sequential")
+    with pytest.raises(tfls.checkpoints.RestoreError, match="only the weights in it"):
+        tfls.checkpoints.restore(path, resumed, partial=True)
+    resumed.load_weights(path)
+    for left, right in zip(weights(original), weights(resumed)):
+        np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.skipif(not {"new", "keras3"} <= set(KINDS), reason="needs both Kerases")
@@ -228,6 +251,34 @@ def test_weights_h5_files_of_keras_2_lose_the_optimizer_on_keras_3(tmp_path: Any
     resumed.optimizer.build(resumed.trainable_variables)
     resumed.load_weights(path)
     assert int(resumed.optimizer.iterations) == 0
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.filterwarnings("ignore:`build\\(\\)` was called on layer")
+def test_a_model_without_variables_shows_what_creates_them(kind: str, tmp_path: Any):
+    layers = keras_of(kind).layers
+
+    class Model(keras_of(kind).Model):  # type: ignore[misc]  # untyped base
+        def __init__(self):
+            super().__init__()
+            self.dense = layers.Dense(1)
+
+        def call(self, inputs: Any) -> Any:
+            return self.dense(inputs)
+
+    original, resumed = Model(), Model()
+    original(INPUTS[0])
+    path = tf.train.Checkpoint(model=original).save(str(tmp_path / "c"))
+    with pytest.raises(tfls.checkpoints.RestoreError, match="Call it on a batch, or build it"):
+        tfls.checkpoints.restore(path, resumed)
+    resumed.build((None, 4))
+    if kind == "keras3":
+        message = r"build\(\) of Keras 3 does not create .* Call it on a batch before restore"
+        with pytest.raises(tfls.checkpoints.RestoreError, match=message):
+            tfls.checkpoints.restore(path, resumed)
+        resumed(INPUTS[0])
+    tfls.checkpoints.restore(path, resumed)
+    np.testing.assert_array_equal(weights(original)[0], weights(resumed)[0])
 
 
 def test_files_of_the_saver_are_an_error(tmp_path: Any):
@@ -657,6 +708,45 @@ def test_a_class_that_the_file_does_not_name_is_noted(written: str, tmp_path: An
     named = tf.train.Checkpoint(model=model, optimizer=optimizer)
     path = named.save(str(tmp_path / "d"))
     assert "does not say" not in str(tfls.checkpoints.restore(path, *fresh(written, "sequential")))
+
+
+@pytest.mark.skipif("legacy" not in KINDS, reason="there are no legacy optimizers")
+@pytest.mark.skipif(recorded.TF < (2, 3), reason="Keras of 1.15 needs a session under a strategy")
+def test_files_of_a_mirrored_strategy_name_the_class_from_2_10_on(tmp_path: Any):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        model = MODELS["sequential"](keras_of("legacy"))
+        model(INPUTS[0])
+        optimizer = KINDS["legacy"].optimizers.Adam(0.01)
+
+    def step_on_replica():
+        gradients = [tf.ones_like(variable) for variable in model.trainable_variables]
+        optimizer.apply_gradients(list(zip(gradients, model.trainable_variables)))
+
+    tf.function(lambda: strategy.run(step_on_replica))()
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(str(tmp_path / "c"))
+    resumed, _ = fresh("legacy", "sequential")
+    report = tfls.checkpoints.restore(path, resumed, KINDS["legacy"].optimizers.Adam(0.5))
+    assert ("does not say whether Adam or AdamW" in str(report)) == (recorded.TF < (2, 10))
+
+
+ORIGINAL_CLASSES = [own for own in recorded.originals() if own.api != "experimental"]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("subject", ORIGINAL_CLASSES, ids=str)
+@pytest.mark.parametrize("written", sorted(KINDS))
+def test_the_class_of_tensorflow_gets_the_loss_scale(written: str, subject: Any, tmp_path: Any):
+    """`migrate --keras 2` and `--keras 3` write this class, and the program restores through it."""
+    original = begun(written, "sequential")
+    path = tf.train.Checkpoint(net=original[0], opt=original[1]).save(str(tmp_path / "c"))
+    model, _ = fresh(subject.kind.name, "sequential")
+    optimizer = subject.dynamic(subject.inner("Adam", learning_rate=0.5), 16.0, 3)
+    tfls.checkpoints.restore(path, tf.train.Checkpoint(net=model, opt=optimizer))
+    scale = (float(original[1].loss_scale), int(original[1].dynamic_counter))
+    assert subject.read(optimizer)[:2] == scale
+    iterations = ProgramOptimizer(optimizer).iterations  # the outer one has its own up to Keras 3.4
+    assert int(iterations.numpy()) == int(original[1].iterations.numpy())
 
 
 @pytest.mark.parametrize(("written", "read"), PAIRS)
