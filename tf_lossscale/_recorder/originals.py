@@ -45,7 +45,14 @@ from tf_lossscale._versions.unnoticed import add_control_input, runs_stateful_op
 
 
 class Originals:
-    """The replaced methods of one recording."""
+    """The replaced methods of one recording.
+
+    Attributes:
+      saw_other_steps: whether an optimizer made a step that none of TensorFlow's and Keras's
+        loss-scale optimizers passed on to it.
+    """
+
+    saw_other_steps = False
 
     def __init__(self, recorder: recorder.Recorder) -> None:
         self._recorder = recorder
@@ -66,6 +73,7 @@ class Originals:
             if kind.unscales:
                 self._replace(cls, "get_unscaled_gradients", self._with_unscaled)
             self._replace(cls, kind.step_method, self._with_step)
+            self._replace_inherited(cls, kind.step_method)
 
     def undo(self) -> None:
         self._replacements.undo()
@@ -81,6 +89,12 @@ class Originals:
                 ours = do_not_convert(functools.wraps(method)(wrap(method)))
                 self._replacements.replace(owner, name, ours)
         return True
+
+    def _replace_inherited(self, cls: type, name: str) -> None:
+        """Replaces the method that `cls` overrides, which the optimizers without a scale have."""
+        owners = [base for base in cls.__mro__ if name in vars(base)]
+        for base in owners[1:2]:
+            self._replace(base, name, self._with_applying)
 
     def _kind(self, optimizer: Optimizer) -> Optional[Recorded]:
         # Not known when a method is replaced: two classes may inherit it. Ours derive from some of
@@ -190,11 +204,12 @@ class Originals:
         )
 
     def _with_applying(self, original: Method) -> Method:
-        """Returns a method of an inner optimizer that marks its step as applied."""
+        """Returns a method of an optimizer that marks the step for which it is called."""
 
         def apply(inner: Optimizer, *args: object, **kwargs: object) -> Optional[Operation]:
             steps = [(thread, step) for key, thread, step in self._applying if key == id(inner)]
             mine = [step for thread, step in steps if thread is threading.current_thread()]
+            self.saw_other_steps = self.saw_other_steps or not steps
             with self._outermost(inner, "apply") as is_outermost:
                 result = original(inner, *args, **kwargs)
                 if is_outermost and steps:

@@ -38,7 +38,13 @@ SCOPE = "tf_lossscale_recording/"
 
 
 class Recorder(Watcher):
-    """Records the steps of all our optimizers, until `close`."""
+    """Records the steps of all our optimizers, until `close`.
+
+    Attributes:
+      saw_steps: whether a loss-scale optimizer has made or built a step.
+    """
+
+    saw_steps = False
 
     def __init__(self, file: RecordFile, with_norm: bool) -> None:
         self._file = file
@@ -75,6 +81,7 @@ class Recorder(Watcher):
 
     def numbers(self, step: Step) -> Tuple[Steps, Measured]:
         """Returns the steps that one belongs to, and its numbers."""
+        self.saw_steps = True
         optimizer = step.optimizer
         if self.disturber is not None:
             self.disturber.begin_step(optimizer, step.variables)

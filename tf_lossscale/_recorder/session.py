@@ -144,11 +144,16 @@ class _Recording(_import_hook.Subscriber):
         if not (complaints or self.file.steps or self.file.may_be_empty):
             has_tensorflow = _import_hook.is_loaded("tensorflow")
             complaints.append(self.file.without_steps(has_tensorflow))
-            if self._recorder is not None:
-                from tf_lossscale._versions.keras import mixed_float16_is_on
-
-                complaints += [f"{advice.MIXED_FLOAT16}."] if mixed_float16_is_on() else []
+            if self._recorder is not None and self._trains_without_scale():
+                complaints.append(f"{advice.MIXED_FLOAT16}.")
         return complaints if self.file.is_of_this_process else []
+
+    def _trains_without_scale(self) -> bool:
+        """Returns whether steps were made under mixed_float16, all without a loss scale."""
+        from tf_lossscale._versions.keras import mixed_float16_is_on
+
+        makes_only_others = self._originals.saw_other_steps and not self._recorder.saw_steps
+        return makes_only_others and mixed_float16_is_on()
 
 
 _recording: Optional[_Recording] = None

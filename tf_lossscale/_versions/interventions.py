@@ -110,7 +110,8 @@ VARIABLES = Intervention(
     "A recording with `--disturb`.",
 )
 RECORDED_STEPS = Intervention(
-    "the methods of TensorFlow's and Keras's loss-scale classes, and of their inner optimizers",
+    "the methods of TensorFlow's and Keras's loss-scale classes, of their inner optimizers, and of "
+    "the base classes of optimizers",
     "These classes report their steps to nobody.",
     "From `recording.start` to `recording.stop`.",
 )

@@ -209,6 +209,35 @@ def test_losses_that_are_not_scaled(tmp_path, wrap, scaled, expected):
     assert lines(done)[-1].startswith(f"tf-lossscale: {expected}")
 
 
+PREDICTS = LOOP.partition("WRAP")[0] + "model.predict(np.ones((4, 3), 'float32'))\n"
+DIES = (
+    LOOP.partition("WRAP")[0]
+    + """
+model.compile(optimizer, "mse")  # which wraps the optimizer, on Keras 3 and with TensorFlow 2.4
+raise FileNotFoundError("no weights")
+"""
+)
+DIES_IN_ITS_STEP = (
+    LOOP.partition("for _")[0].replace("WRAP", WRAP)
+    + """
+@tf.function
+def step():
+    gradients = [tf.zeros_like(variable) for variable in model.trainable_variables]
+    optimizer.apply_gradients(list(zip(gradients, model.trainable_variables)))
+    raise FileNotFoundError("no weights")
+model(x)
+step()
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [PREDICTS, DIES, DIES_IN_ITS_STEP])
+def test_a_program_that_makes_no_step_has_no_loss_to_scale(code):
+    (line,) = lines(run("--monitor", "-c", code))
+    assert line.startswith("tf-lossscale: no step was counted: ")
+
+
 @pytest.mark.slow
 def test_the_run_is_the_same(tmp_path):
     then = "print(json.dumps([float(value) for value in session.run(first)]))"

@@ -183,6 +183,24 @@ FOLLOWED = {
         f"mp = getattr({MP}, 'experimental', None)",
         f"import tf_lossscale\nmp = {TFLS}.experimental",
     ),
+    "a module that a name leads to": _one(
+        "LS902",
+        f"write {TFLS}.experimental where it is read",
+        f"{TF}{LOOP}\nmp = getattr(tf.keras, 'mixed_precision', None)\n"
+        f"opt = mp.experimental.LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        "opt = mp.experimental.",
+        f"import tf_lossscale\nopt = {TFLS}.experimental.",
+    ),
+    "attributes of TensorFlow in a string": _one(
+        "LS912",
+        f"import {TFLS}.experimental.LossScaleOptimizer with a statement, and use it",
+        f"{TF}{LOOP}\nimport operator\n"
+        "get = operator.attrgetter('keras.mixed_precision.experimental.LossScaleOptimizer')\n"
+        f"opt = get(tf)({SGD}, 'dynamic')" + TRAIN,
+        "get = operator.attrgetter('keras.mixed_precision.experimental.LossScaleOptimizer')\n"
+        "opt = get(tf)",
+        f"from {TFLS}.experimental import LossScaleOptimizer\nopt = LossScaleOptimizer",
+    ),
     "an attribute that a test replaces": _one(
         "LS902",
         f"write {TFLS} for the object that has this name",
@@ -417,6 +435,18 @@ FOLLOWED = {
         "raise RuntimeError('too new')",
         "opt = {final}(opt)",
     ),
+    "another test beside an import that is tried": _one(
+        "LS908",
+        "keep one of the imports, and the use that fits it",
+        f"{TF}{LOOP}\nopt = {SGD}\ntry:\n    from {EXPERIMENTAL} import LossScaleOptimizer\n"
+        "except ImportError:\n    from tensorflow.keras.mixed_precision import LossScaleOptimizer\n"
+        f"if hasattr({MP}, 'experimental'):\n    opt = LossScaleOptimizer(opt, 'dynamic')\n"
+        "else:\n    opt = LossScaleOptimizer(opt)" + TRAIN,
+        f"try:\n    from {TFLS}.experimental import LossScaleOptimizer\nexcept ImportError:\n"
+        f"    from {TFLS} import LossScaleOptimizer\nif hasattr({MP}, 'experimental'):\n"
+        "    opt = LossScaleOptimizer(opt, 'dynamic')\nelse:\n    opt = LossScaleOptimizer(opt)",
+        f"from {TFLS} import LossScaleOptimizer\nopt = LossScaleOptimizer(opt)",
+    ),
     "a function that only old versions call": _one(
         "LS908",
         "write tfls.keras.mixed_precision.LossScaleOptimizer(optimizer) where the new TensorFlow",
@@ -614,6 +644,15 @@ FOLLOWED = {
         f"{TF}from tensorflow.python.keras.mixed_precision import policy\n{LOOP}\n"
         f"print(policy.policy_defaults_to_floatx())\nopt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
         "print(policy.policy_defaults_to_floatx())\n",
+        "",
+        original=(),
+    ),
+    "a name that a module of the shim lacks": _one(
+        "LS909",
+        "has no such name: remove this use",
+        f"{TF}{IMPORT}{LOOP}\nlist(map(tfls.contrib.mixed_precision.abc, []))\n"
+        f"opt = {MP}.LossScaleOptimizer({SGD})" + TRAIN,
+        "list(map(tfls.contrib.mixed_precision.abc, []))\n",
         "",
         original=(),
     ),

@@ -492,6 +492,22 @@ def test_a_variable_without_a_gradient_is_found_in_the_first_step():
     assert compare(old, new).first.kind is Kind.NO_BASELINE
 
 
+def test_a_difference_in_the_first_step_may_be_rounding_if_no_disturbed_run_measures_it():
+    """The gradient of a LayerNormalization in float16, of TensorFlow 2.4 and 2.21."""
+    old, new = record(CALM), record(dataclasses.replace(CALM, kernel=1))
+    disturbed = again(CALM)
+    beta = [0.01789, 0.01735, *(0.01789 * (1 + 0.01 * number) for number in range(1, 6))]
+    for run, norm in zip([old, new, *(other.run for other in disturbed)], beta):
+        run.names, run.shapes, run.norms = ["kernel", "beta"], [[8], [1]], [0.5, norm]
+    found = compare(old, new)
+    assert (found.first.kind, found.first.cause) == (Kind.VARIABLE_NORM, None)
+    assert rendering.advice(found).startswith("there are no disturbed runs of the old program")
+    assert compare(old, new, Conditions(again=disturbed)).verdict is Verdict.SAME
+    new.norms = [0.5, 0.0]
+    found = compare(old, new, Conditions(again=disturbed))
+    assert (found.first.kind, rendering.advice(found)) == (Kind.VARIABLE_NORM, "")
+
+
 @pytest.mark.parametrize(
     ("factor", "cause"), [(8.0, Cause.NOT_UNSCALED), (1 / 8.0, Cause.NOT_SCALED), (2.0, None)]
 )
