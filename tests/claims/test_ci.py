@@ -13,6 +13,7 @@ PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 CHECK, BASELINE, HOOK, MANY = (block.code for block in blocks(Text("docs/ci.md", 1, PAGE)))
 REVIEWS = re.findall(r"`(--report [^`]*)`", PAGE)
 (CONTAINER,) = re.findall(r"`(git config [^`]*)`", PAGE)
+POLICY = "tensorflow.keras.mixed_precision.experimental.Policy"
 LEGACY = "import tensorflow as tf\n\nopt = tf.train.experimental.DynamicLossScale()\n"
 
 
@@ -70,6 +71,13 @@ def test_a_baseline_accepts_what_is_there(repository):
     assert (status, text.count(": LS2")) == (1, 1)
 
 
+def test_what_a_baseline_accepts_is_written(repository):
+    type_(BASELINE)
+    write = BASELINE.splitlines()[1].replace("--check", "--write --allow-dirty")
+    assert type_(write)[0][0] == 0
+    assert "tf_lossscale" in (repository / "train.py").read_text()
+
+
 def test_reports_for_reviews(repository):
     (github, sarif) = (type_(f"{CHECK.strip()} {option}")[0] for option in REVIEWS)
     assert (sarif[0], github[0]) == (1, 1)
@@ -98,9 +106,30 @@ def test_the_hook(repository):
     )
     shipped = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     assert f"entry: {entry}\n" in shipped
-    for line in ("pass_filenames: false", "types_or: [python, pyi, jupyter]"):
+    for line in ("pass_filenames: false", "always_run: true"):
         assert line in HOOK
         assert shipped.count(line) == 2
+
+
+def test_the_hook_checks_a_commit_of_configurations(repository, tmp_path, monkeypatch):
+    """With pre-commit itself; the command is the one on the path, so nothing is installed."""
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "store"))
+    hook = re.sub("    additional_dependencies: .*\n", "", HOOK)
+    hook = hook.replace("language: python", "language: system")
+    (repository / ".pre-commit-config.yaml").write_text(hook)
+    (repository / "train.py").unlink()
+    (repository / "policy.json").write_text(json.dumps({"class": POLICY}))
+    subprocess.run(["git", "add", "."], check=True)
+    command = [sys.executable, "-m", "pre_commit", "run"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "policy.json:1:" in ran.stdout
+
+
+def test_a_script_without_an_extension_is_checked_if_it_is_named(repository):
+    (repository / "train").write_text("#!/usr/bin/env python\n" + LEGACY)
+    (repository / "train.py").write_text("import train\n")
+    assert [type_(check)[0][0] for check in (CHECK, f"{CHECK.strip()} train")] == [0, 1]
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="changes owners, as root")

@@ -58,6 +58,58 @@ def test_what_keras_3_refuses(tmp_path):
             model.save_weights(str(tmp_path / name))
 
 
+def trained(optimizer, name, traces_again, keras=tf.keras):
+    """A weight after four steps of `fit`, where an attribute is set to 0 after two."""
+
+    class Sets(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                setattr(self.model.optimizer.inner_optimizer, name, 0.0)
+                if traces_again:
+                    self.model.make_train_function(force=True)
+
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    model = keras.Sequential([keras.layers.Input([1]), layer])
+    model.compile(optimizer, lambda labels, outputs: outputs)
+    model.fit(tf.ones([1, 1]), tf.zeros([1, 1]), epochs=4, verbose=0, callbacks=[Sets()])
+    return float(model.get_weights()[0][0, 0])
+
+
+@pytest.mark.parametrize("is_keras_3", [True, False])
+def test_what_is_set_on_an_optimizer_during_fit(is_keras_3):
+    """`docs/troubleshooting.md`, training is slower or worse."""
+    keras = tf.keras if is_keras_3 else pytest.importorskip("tf_keras")
+
+    def found(name, traces_again=False):
+        inner = keras.optimizers.SGD(0.1, momentum=0.5)
+        optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner)
+        return trained(optimizer, name, traces_again, keras)
+
+    unchanged = found("nothing")
+    assert (found("lr") == unchanged) is is_keras_3
+    assert found("learning_rate") > unchanged
+    assert found("momentum") == unchanged
+    assert found("momentum", traces_again=True) > unchanged
+    assert found("nothing", traces_again=True) == unchanged
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda inner: inner, tfls.keras.mixed_precision.LossScaleOptimizer]
+)
+def test_an_average_that_overwrites_the_weights_fails_in_replicas(wrap):
+    """`docs/wrappers.md`, `use_ema`."""
+
+    def fit(**options):
+        with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+            model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
+            model.compile(wrap(tf.keras.optimizers.SGD(0.1, use_ema=True, **options)), "mse")
+        model.fit(tf.ones([4, 3]), tf.zeros([4, 1]), verbose=0)
+
+    fit()
+    with pytest.raises(RuntimeError, match="`merge_call` called while defining a new graph"):
+        fit(ema_overwrite_frequency=3)
+
+
 def test_compile_wraps_a_plain_optimizer_in_a_class_without_the_names_of_keras_2():
     policy = tf.keras.mixed_precision.global_policy()
     tf.keras.mixed_precision.set_global_policy("mixed_float16")

@@ -1,5 +1,6 @@
 """Rows of the pages that answer questions, whose programs the pages do not show."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from documents import ROOT
+from documents import ROOT, Text, blocks
 
 tf = pytest.importorskip("tensorflow")
 
@@ -201,18 +202,129 @@ def test_a_saver_restores_a_file_from_before_accumulation(tmp_path):
     assert program(2)[1] == {"accumulated/count": 0, "accumulated/w": 0.0}, "the second of two"
 
 
+@pytest.fixture
+def control_flow_v1():
+    """What `disable_v2_behavior` sets; later tests find it as it was."""
+    is_v2 = tf1.control_flow_v2_enabled()
+    tf1.disable_control_flow_v2()
+    yield
+    if is_v2:
+        tf1.enable_control_flow_v2()
+
+
+def scaled(kind, inner):
+    """A dynamic loss-scale optimizer of v1 or contrib."""
+    if kind == "contrib":
+        mp = tfls.contrib.mixed_precision
+        return mp.LossScaleOptimizer(inner, mp.ExponentialUpdateLossScaleManager(8.0, 10))
+    mp = tfls.compat.v1.mixed_precision
+    return mp.MixedPrecisionLossScaleOptimizer(inner, mp.DynamicLossScale(8.0))
+
+
+ACCUMULATE = (ROOT / "docs" / "accumulate.md").read_text(encoding="utf-8")
+(RESTORE,) = (
+    block.code
+    for block in blocks(Text("docs/accumulate.md", 1, ACCUMULATE))
+    if block.language == "python" and ".restore(session, path)" in block.code
+)
+
+
+@pytest.mark.usefixtures("control_flow_v1")
+@pytest.mark.parametrize(
+    ("kind", "scope", "has_cond", "key"),
+    [
+        ("contrib", "", False, "cond/cond/beta1_power"),
+        ("v1", "", False, "cond/cond_1/beta1_power"),
+        ("shards", "", False, "cond/beta1_power"),
+        ("contrib", "train", False, "train/cond/cond/beta1_power"),
+        ("contrib", "", True, "cond_1/cond/beta1_power"),
+        ("v1", "", True, "cond_1/cond_1/beta1_power"),
+    ],
+)
+def test_a_saver_restores_adam_from_before_accumulation(tmp_path, kind, scope, has_cond, key):
+    """`docs/accumulate.md`, in a Session; `docs/troubleshooting.md` has the names."""
+    path = str(tmp_path / "before")
+
+    def program(count):
+        """Returns the step of a program that accumulates `count` gradients."""
+        weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
+        loss = weight * 3.0
+        if has_cond:
+            loss = tf.cond(weight > 0.0, lambda: loss, lambda: -loss)
+        adam = tf1.train.AdamOptimizer(0.1)
+        shards = tfls.contrib.tpu.CrossShardOptimizer
+        optimizer = shards(adam) if kind == "shards" else scaled(kind, adam)
+        pairs = optimizer.compute_gradients(loss)
+        with tf1.variable_scope(scope) if scope else contextlib.nullcontext():
+            accumulated = tfls.accumulate(optimizer, count) if count > 1 else optimizer
+            return accumulated.apply_gradients(pairs)
+
+    def values(session):
+        return sorted(
+            float(session.run(variable))
+            for variable in tf1.global_variables()
+            if "accumulated" not in variable.op.name
+        )
+
+    with tf.Graph().as_default(), tf1.Session() as session:
+        step = program(1)
+        session.run(tf1.global_variables_initializer())
+        for _ in range(3):
+            session.run(step)
+        tf1.train.Saver().save(session, path)
+        expected = values(session)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        program(4)
+        assert key in [variable.op.name for variable in tf1.global_variables()]
+        session.run(tf1.global_variables_initializer())
+        names = {"tf": tf, "session": session, "path": path}
+        if kind == "v1" and has_cond:
+            with pytest.raises(tf.errors.NotFoundError, match=f"Key {key} not found"):
+                exec(RESTORE, names)
+            powers = [name for name, _ in tf.train.list_variables(path) if "power" in name]
+            assert powers == ["cond_2/beta1_power", "cond_2/beta2_power"]
+            return
+        exec(RESTORE, names)
+        assert values(session) == expected
+
+
+def test_keys_of_a_loss_scale_that_a_saver_does_not_find(tmp_path, read_here):
+    """`docs/troubleshooting.md`: files of the other class, and of a program without a scale."""
+    paths = {kind: str(tmp_path / kind) for kind in ("contrib", "v1", "plain")}
+
+    def program(kind, path=None, but=()):
+        with tf.Graph().as_default(), tf1.Session() as session:
+            weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
+            inner = tf1.train.MomentumOptimizer(0.5, 0.5)
+            optimizer = inner if kind == "plain" else scaled(kind, inner)
+            optimizer.minimize(weight * 3.0)
+            session.run(tf1.global_variables_initializer())
+            if path is None:
+                tf1.train.Saver().save(session, paths[kind])
+                return
+            found = [v for v in tf1.global_variables() if v.op.name not in but]
+            tf1.train.Saver(found).restore(session, path)
+
+    for kind in paths:
+        program(kind)
+    for kind, other, key, own in (
+        ("v1", "contrib", "current_loss_scale", ["current_loss_scale", "good_steps"]),
+        ("contrib", "v1", "bad_steps", ["loss_scale", "good_steps", "bad_steps"]),
+    ):
+        for path in (paths[other], paths["plain"]):
+            with pytest.raises(tf.errors.NotFoundError, match=f"Key {key} not found"):
+                program(kind, path)
+        program(kind, paths["plain"], but=own)
+        new = str(tmp_path / f"for-{kind}")
+        assert main(["checkpoint", "convert", paths[other], new, "--to", kind]) == 0
+        program(kind, new)
+
+
 def saver_program(kind, path, restore):
     """Makes a step with Adam, after a restore or not, and saves `path-later`."""
     with tf.Graph().as_default(), tf1.Session() as session:
         weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
-        adam = tf1.train.AdamOptimizer(0.1)
-        if kind == "contrib":
-            mp = tfls.contrib.mixed_precision
-            scale = mp.ExponentialUpdateLossScaleManager(8.0, 10)
-            optimizer = mp.LossScaleOptimizer(adam, scale)
-        else:
-            mp = tfls.compat.v1.mixed_precision
-            optimizer = mp.MixedPrecisionLossScaleOptimizer(adam, mp.DynamicLossScale(8.0))
+        optimizer = scaled(kind, tf1.train.AdamOptimizer(0.1))
         step = optimizer.minimize(weight * 3.0)
         session.run(tf1.global_variables_initializer())
         if restore:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Sequence
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, MANUAL, PROGRAM
@@ -15,7 +16,7 @@ ROOT = str(pathlib.Path(__file__).resolve().parents[3])
 
 @pytest.fixture
 def pre_commit(command_line, tmp_path, monkeypatch):
-    """Runs one hook over all files.
+    """Runs one hook over all files, or, without that option, for a commit of what was added.
 
     The hooks are those of the file that ships. Their language is `system` here, with the command on
     the path, so that the test installs nothing from the network.
@@ -42,13 +43,13 @@ def pre_commit(command_line, tmp_path, monkeypatch):
     monkeypatch.chdir(command_line.directory)
     git("init", "-q")
 
-    def pre_commit(hook: str, status: int) -> str:
+    def pre_commit(hook: str, status: int, options: Sequence[str] = ("--all-files",)) -> str:
         command_line.path(".pre-commit-config.yaml").write_text(
             f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks:\n  - id: {hook}\n"
         )
         git("add", ".")
         ran = subprocess.run(
-            [sys.executable, "-m", "pre_commit", "run", "--all-files"],
+            [sys.executable, "-m", "pre_commit", "run", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -83,3 +84,11 @@ def test_fix_rewrites_and_then_both_pass(legacy, pre_commit):
     assert legacy.path("a.py").read_bytes() == FINAL
     assert "Passed" in pre_commit("tf-lossscale-fix", status=0)
     assert "Passed" in pre_commit("tf-lossscale-check", status=0)
+
+
+def test_a_commit_of_other_files_is_checked(command_line, pre_commit):
+    """It can change the versions that the program runs on, or name a class in a configuration."""
+    command_line.write(a=LEGACY)
+    commit(".")
+    command_line.path("requirements.txt").write_text("tensorflow==2.21\n")
+    assert "a.py:3:7: LS301 safe" in pre_commit("tf-lossscale-check", status=1, options=())
