@@ -25,6 +25,7 @@ from .render import Place as At, Source
 __all__ = ["Locate", "exports_of", "facts_of", "kept_places", "need_at", "obstacles_of"]
 
 _SUPPRESSED = "a comment suppresses the finding, so this place stays"
+_READ_NAME_IS_ABSENT = "a name that nothing replaces is read from it, so this place stays"
 _NOT_SELECTED = "--select or --ignore leaves this place as it is"
 _NOT_MAKING = (Mention.IMPORT, Mention.TEST, Mention.ANNOTATION, Mention.ALIAS)
 _MIXED = "mixed_float16"
@@ -79,34 +80,57 @@ def kept_places(
 ) -> Mapping[cst.CSTNode, str]:
     """The places that keep their symbols although the rules move them, each with the reason.
 
-    What binds a name that such a place reads is one of them.
+    What binds a name that such a place reads is one of them. So is what binds a module of which a
+    name is read that nothing replaces: that place is reported, and would read the name from nothing
+    if the import was gone.
     """
     places = [place for place in program.places() if _moves(place, options)]
     found = {
         place.node: _NOT_SELECTED for place in places if not options.selects(code_of_place(place))
     }
-    if any(may_suppress(source.data) for source in sources):
-        located = locate(frozenset(place.node for place in places))
-        suppressions = Suppressions(sources)
-        for place in places:
-            if suppressions.silence(code_of_place(place), located[place.node]):
-                found.setdefault(place.node, _SUPPRESSED)
-    if found:
-        _add_what_binds(program, places, found)
+    for place in _silenced(places, sources, locate):
+        found.setdefault(place.node, _SUPPRESSED)
+    absent = [use for use in program.namespaces if program.mentions.absent_name(use)]
+    if found or absent:
+        _add_what_binds(program, places, absent, found)
     return found
 
 
+def _silenced(
+    places: Sequence[Place], sources: Sequence[Source], locate: Locate
+) -> Iterator[Place]:
+    """The places of which a comment silences the finding."""
+    if not any(may_suppress(source.data) for source in sources):
+        return
+    located = locate(frozenset(place.node for place in places))
+    suppressions = Suppressions(sources)
+    for place in places:
+        if suppressions.silence(code_of_place(place), located[place.node]):
+            yield place
+
+
 def _add_what_binds(
-    program: Program, places: Iterable[Place], kept: dict[cst.CSTNode, str]
+    program: Program,
+    places: Iterable[Place],
+    absent: Iterable[Place],
+    kept: dict[cst.CSTNode, str],
 ) -> None:
-    """Adds the places that bind what a kept place reads, with its reason."""
+    """Adds the places that bind what a kept place reads, with its reason.
+
+    Args:
+      program: the file.
+      places: the places that can move.
+      absent: those that read a name that nothing replaces, so that no rule moves them.
+      kept: the places that are kept, to which the others are added.
+    """
     by_node = {place.node: place for place in places}
-    pending = [by_node[node] for node in kept]
-    for place in pending:
+    pending = [(by_node[node], reason) for node, reason in kept.items()]
+    pending += [(place, _READ_NAME_IS_ABSENT) for place in absent]
+    for place, reason in pending:
         for node in _binding_nodes(place):
             if node in by_node and node not in kept:
-                kept[node] = kept[place.node]
-                pending.append(by_node[node])
+                kept[node] = reason
+                pending.append((by_node[node], reason))
 
 
 def _binding_nodes(place: Place) -> Iterator[cst.CSTNode]:
@@ -162,11 +186,15 @@ def need_at(obstacle: Obstacle, place: At) -> Need:
 
 
 def _of_kept(program: Program, kept: Mapping[cst.CSTNode, str]) -> Iterable[Obstacle]:
-    """A place that keeps its legacy symbol fits only the shim's symbols, as class tests tell."""
+    """A place that keeps its legacy symbol fits only the shim's symbols, as class tests tell.
+
+    An import that stays only for a name that nothing replaces leads to no such symbol.
+    """
     for place in program.places() if kept else ():
-        if place.node not in kept or set(place.groups) & set(_SAME_SYMBOLS):
+        reason = kept.get(place.node, _READ_NAME_IS_ABSENT)
+        if reason == _READ_NAME_IS_ABSENT or set(place.groups) & set(_SAME_SYMBOLS):
             continue
-        yield from Obstacle.of_place(place, code_of_place(place), kept[place.node])
+        yield from Obstacle.of_place(place, code_of_place(place), reason)
 
 
 def _traits(program: Program) -> Iterable[Trait]:

@@ -11,13 +11,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
 from ..facts import Made
 from .given_names import CALLED, KEY, NAMED
-from .legacy_symbols import is_of_tensorflow, legacy_of, root_of, shows_version
+from .legacy_symbols import (
+    is_of_tensorflow,
+    is_whole,
+    legacy_of,
+    namespace_of,
+    root_of,
+    shows_version,
+    twin_of,
+)
 from .links import IMPORTING
 from .module_paths import below
 from .qualified_names import STAR, is_path
@@ -28,10 +36,12 @@ from .tree import last_name, root_name, string_of, walk
 
 __all__ = [
     "Dependence",
+    "decides_without",
     "dependence_of",
     "expressions_behind",
     "made_of",
     "tests_of_text",
+    "tried_as",
     "tries_tensorflow",
 ]
 
@@ -79,6 +89,10 @@ _Key = tuple[Optional[Scope], str]
 """A name in its scope, or an attribute of any object, for which the first part is None."""
 
 
+_Tried = Union[cst.Try, cst.With]
+"""What can fail because a part of TensorFlow is missing, and goes on."""
+
+
 class _Direct(NamedTuple):
     """What an expression reads directly, without what these names are made of."""
 
@@ -107,6 +121,7 @@ def made_of(program: ResolvedProgram, name: str) -> Made:
         return Made(False, stars)
     is_certain, names = _closed(program, {key})
     bindings = scope.bindings[key[1]] if scope is not None else []
+    is_certain = is_certain or _is_tried_without_flag(program, bindings)
     value = None
     is_only = len(bindings) == 1 and not is_conditional(program, bindings[0].node)
     if is_only and bindings[0].value is not None:
@@ -114,6 +129,28 @@ def made_of(program: ResolvedProgram, name: str) -> Made:
     values = [made for _, made in _values(program, scope, key[1])]
     behind = expressions_behind(program, values)
     return Made(is_certain, frozenset(names), value, _release_as_text(program, behind))
+
+
+def tried_as(
+    program: ResolvedProgram, statement: _Tried, bindings: Iterable[Binding]
+) -> frozenset[str]:
+    """The paths in the shim of all that a `try` binds a name to, given the bindings of the name."""
+    tried = [binding for binding in bindings if statement in program.ancestors(binding.node)]
+    paths = (path for binding in tried for path in program.origins.of_binding(binding))
+    return frozenset(map(twin_of, paths))
+
+
+def _is_tried_without_flag(program: ResolvedProgram, bindings: Sequence[Binding]) -> bool:
+    """Whether a `try` binds a name to one of two classes, and no flag that shows which it is."""
+    tries = {tried for binding in bindings for tried in _tries_around(program, binding.node)}
+    return any(
+        len(tried_as(program, tried, bindings)) > 1 and not any(map(_sets_flag, walk(tried)))
+        for tried in tries
+    )
+
+
+def _sets_flag(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Assign) and isinstance(node.value, _CONSTANTS)
 
 
 def _made_of_imported(program: ResolvedProgram, module: str, name: str) -> Made:
@@ -155,6 +192,32 @@ def expressions_behind(program: ResolvedProgram, nodes: Iterable[cst.CSTNode]) -
         seen |= new
         pending += new
     return found
+
+
+def decides_without(program: ResolvedProgram, test: cst.CSTNode, statement: cst.Try) -> bool:
+    """Whether the version decides a test by more than what a `try` of the file binds.
+
+    Flags that the `try` sets, and what its names are, go with the import that succeeds.
+    """
+    for part in expressions_behind(program, [test]):
+        tries = set(_tries_behind(program, part))
+        if statement in tries:
+            continue
+        is_of_try = any(tries_tensorflow(program, tried) for tried in tries)
+        if is_of_try or _direct(program, part).is_certain:
+            return True
+    return False
+
+
+def _tries_behind(program: ResolvedProgram, expression: cst.CSTNode) -> Iterator[_Tried]:
+    """The `try` statements that bind the names in an expression, but for TensorFlow itself."""
+    for name in walk(expression):
+        paths = program.paths_of(name)
+        roots = [root_of(path) for path in paths]
+        is_tensorflow = bool(roots) and all(root and root.rest in _EVERYWHERE for root in roots)
+        if isinstance(name, cst.Name) and not is_tensorflow:
+            for binding in program.values.bindings_of(name):
+                yield from _tries_around(program, binding.node)
 
 
 def _names_read(program: ResolvedProgram, scope: Optional[Scope], name: str) -> set[_Key]:
@@ -261,7 +324,8 @@ def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) ->
     if any(map(shows_version, paths)):
         return _CERTAIN
     if paths and all(map(_is_known, paths)):
-        return _NOTHING  # another part of TensorFlow, such as a module imported as `tf2`, or ours
+        # Another part of TensorFlow, such as a module imported as `tf2`, or ours.
+        return _direct_of_module(program, node)
     if paths:
         return _Direct(False, paths, frozenset())
     if isinstance(node, cst.Name):
@@ -271,6 +335,79 @@ def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) ->
             return _Direct(False, frozenset(), frozenset([(owner, node.value)]))
         return _Direct(False, _of_stars(program, node), frozenset())
     return _direct_of_attribute(program, node)
+
+
+def _direct_of_module(program: ResolvedProgram, node: cst.Name | cst.Attribute) -> _Direct:
+    """What a name of a part of TensorFlow leads to, if it is None where that is missing.
+
+    Only the value itself is a flag, as in `if contrib:`. To read an attribute of None is an error.
+    """
+    parent = program.parents.get(node)
+    scope = program.scopes.loads.get(node) if isinstance(node, cst.Name) else None
+    if scope is None or not isinstance(node, cst.Name) or isinstance(parent, cst.Attribute):
+        return _NOTHING
+    owner = scope.owner(node.value)
+    if owner is None or not program.cached(_is_optional, owner, node.value):
+        return _NOTHING
+    return _Direct(False, frozenset(), frozenset([(owner, node.value)]))
+
+
+def _is_optional(program: ResolvedProgram, scope: Scope, name: str) -> bool:
+    """Whether a name of TensorFlow is None where a part of that is missing.
+
+    What goes to the shim is never missing. TensorFlow itself is there, but `tf = None` can handle
+    an import of `tensorflow.contrib` in the same `try`.
+    """
+    bindings = scope.bindings[name]
+    if not any(_may_be_none(binding.value) for binding in bindings):
+        return False
+    paths = {path for binding in bindings for path in program.origins.of_binding(binding)}
+    if any(map(_may_be_missing, paths)):
+        return True
+    tries = {above for binding in bindings for above in _tries_around(program, binding.node)}
+    return any(
+        tries.intersection(_tries_around(program, binding.node))
+        for binding in program.imports()
+        if _is_removed(binding.path) or _is_removed(program.code(binding.node).split()[0])
+    )
+
+
+def _may_be_none(value: Optional[cst.BaseExpression]) -> bool:
+    """Whether an expression is None, or false, on some versions."""
+    if isinstance(value, cst.BooleanOperation):  # `has_contrib and tf.contrib`
+        return True
+    return value is not None and any(
+        isinstance(part, cst.Name) and part.value == "None" for part in walk(value)
+    )
+
+
+_EVERYWHERE = ("", "keras", "keras.optimizers", "train")
+"""The modules that each TensorFlow has, and each Keras."""
+
+
+def _may_be_missing(path: str) -> bool:
+    """Whether the newest TensorFlow may not have a part of it that does not go to the shim."""
+    root = root_of(path)
+    if root is None or root.rest in _EVERYWHERE:
+        return False
+    module = namespace_of(path)
+    return legacy_of(path) is None and not is_whole(path) and not (module and module.is_current)
+
+
+def _is_removed(path: str) -> bool:
+    """Whether a path is below `tensorflow.contrib`, and does not go to the shim."""
+    root = root_of(path)
+    return root is not None and root.rest.startswith("contrib") and _may_be_missing(path)
+
+
+def _tries_around(program: ResolvedProgram, node: cst.CSTNode) -> Iterator[_Tried]:
+    """The `try` statements around a node, in the same function."""
+    for above in program.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
+            return
+        tried = _tried(program, above)
+        if tried is not None:
+            yield tried
 
 
 def _direct_of_call(program: ResolvedProgram, call: cst.Call) -> _Direct:
@@ -361,6 +498,30 @@ def _parts(
     for target, value in _values(program, scope, name):
         yield value
         yield from _conditions_around(program, target, value)
+    if scope is not None and name in scope.bindings and program.cached(_is_optional, scope, name):
+        for binding in scope.bindings[name]:
+            yield from _conditions_of_part(program, binding)
+
+
+def _conditions_of_part(
+    program: ResolvedProgram, binding: Binding
+) -> Iterator[Optional[cst.CSTNode]]:
+    """What decides whether a name is a part of TensorFlow: None for a `try` to get it.
+
+    The None that it is otherwise can stand before the `try`, which then has no constant.
+    """
+    if not any(map(_may_be_missing, program.origins.of_binding(binding))):
+        return
+    below = binding.node
+    for above in program.ancestors(binding.node):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
+            return
+        tried = _tried(program, above)
+        if tried is not None and below is tried.body:
+            yield None
+        if isinstance(above, cst.If):
+            yield above.test
+        below = above
 
 
 _Bound = tuple[cst.CSTNode, cst.CSTNode]
@@ -413,13 +574,22 @@ def _conditions_around(
             if is_left:
                 return
             is_left = True
-        if isinstance(above, cst.Try) and tries_tensorflow(program, above, is_constant):
+        tried = _tried(program, above)
+        if tried is not None and tries_tensorflow(program, tried, is_constant):
             yield None
         if isinstance(above, cst.If) and is_constant:
             yield above.test
 
 
-def tries_tensorflow(program: ResolvedProgram, statement: cst.Try, reads: bool = True) -> bool:
+def _tried(program: ResolvedProgram, node: cst.CSTNode) -> Optional[_Tried]:
+    """A node if it is a `try`, or `with contextlib.suppress(ImportError)`; otherwise None."""
+    if isinstance(node, cst.With):
+        is_suppressed = any("suppress(" in program.code(item) for item in node.items)
+        return node if is_suppressed else None
+    return node if isinstance(node, cst.Try) else None
+
+
+def tries_tensorflow(program: ResolvedProgram, statement: _Tried, reads: bool = True) -> bool:
     """Whether a `try` can fail because a part of TensorFlow is missing.
 
     It can if it imports a part. With `reads`, it also can if it reads one, unless it has a call,
@@ -443,7 +613,9 @@ def _imported_parts(program: ResolvedProgram) -> set[cst.CSTNode]:
     return {node for node in known if program.code(node).split()[0] != "tensorflow"}
 
 
-def _handles_attribute_error(program: ResolvedProgram, statement: cst.Try) -> bool:
+def _handles_attribute_error(program: ResolvedProgram, statement: _Tried) -> bool:
+    if isinstance(statement, cst.With):
+        return any("AttributeError" in program.code(item) for item in statement.items)
     types = [handler.type for handler in statement.handlers if handler.type is not None]
     return any("AttributeError" in program.code(type_of_handler) for type_of_handler in types)
 

@@ -16,14 +16,22 @@ from typing import NamedTuple, Optional, Union
 import libcst as cst
 
 from ..facts import Constant
-from .conditions import dependence_of, expressions_behind, tests_of_text, tries_tensorflow
+from ..model import Group
+from .conditions import (
+    decides_without,
+    dependence_of,
+    expressions_behind,
+    tests_of_text,
+    tried_as,
+    tries_tensorflow,
+)
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
 from .mentions import Mention
 from .places import NamespaceUse, Place, Unclear, Why
 from .releases import Flags, value_on_newest
 from .resolved_program import ResolvedProgram
 from .tree import body_of, children, last_name, walk
-from .vocabulary import MODULE
+from .vocabulary import CROSS_SHARD, MODULE
 
 __all__ = ["Branch", "BranchKind", "Guards", "is_final", "moves"]
 
@@ -46,6 +54,7 @@ _HOLDERS = (
     cst.Arg, cst.Dict, cst.DictElement, cst.Element, cst.IfExp, cst.Lambda, cst.List, cst.Set,
     cst.Tuple,
 )  # fmt: skip
+_CLASS_TESTS = ("isinstance", "issubclass")
 _HOLDING = ("OrderedDict", "dict", "partial", "staticmethod")
 
 
@@ -72,6 +81,8 @@ class Branch(NamedTuple):
       is_scaled_elsewhere: whether another branch scales the loss, too.
       raises: whether the other branch raises an error.
       names: the names of other files that decide; empty if this file does.
+      test: what decides; None for a `try`.
+      tested_again: for a `try` that binds a class, what else decides how that class is used.
       places: the legacy places in it, in the order of the source.
     """
 
@@ -82,6 +93,8 @@ class Branch(NamedTuple):
     is_scaled_elsewhere: bool = False
     raises: bool = False
     names: frozenset[str] = frozenset()
+    test: Optional[cst.CSTNode] = None
+    tested_again: Optional[cst.CSTNode] = None
     places: tuple[_Guarded, ...] = ()
 
     @property
@@ -133,8 +146,16 @@ class Guards:
                     yield place, frozenset(names)
 
     def conditions(self) -> frozenset[str]:
-        """The names of other files that may decide whether legacy places of this one run."""
-        return frozenset().union(*(names for _, names in self.guarded_places()))
+        """The names of other files that may decide whether legacy places of this one run.
+
+        The names of classes that come through other files are included: a `try` may bind them.
+        """
+        found: set[str] = set()
+        for place, names in self.guarded_places():
+            found |= names
+            if isinstance(place, Unclear):
+                found.add(place.path)
+        return frozenset(found)
 
     def depends_on_version(self, node: cst.CSTNode) -> bool:
         """Whether the version of TensorFlow decides if a place runs, as this file alone shows."""
@@ -194,7 +215,9 @@ def _branches(
         branch = _innermost(program, guards, place)
         if branch is not None:
             same = found.get(branch.node, branch)
-            found[branch.node] = same._replace(places=(*same.places, place))
+            tested_again = same.tested_again or branch.tested_again
+            places_in = (*same.places, place)
+            found[branch.node] = same._replace(places=places_in, tested_again=tested_again)
     return list(found.values())
 
 
@@ -215,8 +238,121 @@ def _innermost(program: ResolvedProgram, guards: _Search, place: _Guarded) -> Op
         is_run_or_error = raises and not guard.is_never_taken
         if is_run_or_error and guard.kind is BranchKind.TESTED:
             return None
-        return guard._replace(is_scaled_elsewhere=is_scaled_elsewhere, raises=raises)
+        return guard._replace(
+            is_scaled_elsewhere=is_scaled_elsewhere,
+            raises=raises,
+            tested_again=_tested_again(program, guards, guard, place),
+        )
     return None
+
+
+def _tested_again(
+    program: ResolvedProgram, guards: _Search, guard: Branch, place: _Guarded
+) -> Optional[cst.CSTNode]:
+    """The test of the version that decides how a class is used that a `try` binds; or None.
+
+    With the shim, what is tried first succeeds on every TensorFlow, so the class no longer fits the
+    test. A flag that the `try` sets still fits.
+    """
+    if isinstance(place, Unclear) and guards.is_flag(place.path):
+        return guard.test if _is_used_in_two_ways(program, guard, place) else None
+    statement = program.parents.get(guard.node)
+    if not isinstance(statement, cst.Try):
+        return None
+    reads = _reads_of_tried(program, statement, place)
+    for other in _guards_of_uses(program, guards, reads):
+        is_error = any(map(_raises, other.others))
+        if other.test is None or is_error:
+            continue
+        if other.names or decides_without(program, other.test, statement):
+            return other.test
+    return None
+
+
+def _is_used_in_two_ways(program: ResolvedProgram, guard: Branch, place: Unclear) -> bool:
+    """Whether both branches use a class of a different file, but not in the same way."""
+    if not isinstance(place.node, cst.Name) or not place.symbol[:1].isupper():
+        return False
+    owner = place.scope.owner(place.node.value)
+    reads = program.loads_of(owner, place.node.value) if owner is not None else []
+    is_in_both = any(_is_within(program, read, guard.others) for read in reads)
+    return is_in_both and not _is_used_alike(program, guard, reads)
+
+
+def _guards_of_uses(
+    program: ResolvedProgram, guards: _Search, reads: Collection[cst.CSTNode]
+) -> Iterator[Branch]:
+    """The guards around the uses of a class and of its arguments, unless both branches are alike.
+
+    They are alike in `LossScaleOptimizer(old, 8) if is_old else LossScaleOptimizer(new, 8)`.
+    """
+    uses = _followed(program, reads)
+    for guard in itertools.chain.from_iterable(map(guards.around, uses)):
+        if not _is_used_alike(program, guard, uses):
+            yield guard
+    for read in reads:
+        around = {guard.node for guard in guards.around(read)}
+        for guard in itertools.chain.from_iterable(
+            map(guards.around, _arguments_of(program, read))
+        ):
+            if guard.node not in around:
+                yield guard
+
+
+def _reads_of_tried(
+    program: ResolvedProgram, statement: cst.Try, place: _Guarded
+) -> list[cst.CSTNode]:
+    """The reads of a name that a `try` binds to a legacy class or module, or to a different one.
+
+    Functions such as `set_policy` and `set_global_policy` are called alike.
+    """
+    if not isinstance(place, NamespaceUse) and not place.symbol[:1].isupper():
+        return []
+    found: list[cst.CSTNode] = []
+    for name, bindings in place.scope.bindings.items():
+        if not any(place.node in (binding.node, binding.value) for binding in bindings):
+            continue
+        if len(tried_as(program, statement, bindings)) > 1:
+            found += program.loads_of(place.scope, name)
+    return [read for read in found if not _is_tested_for(program, read)]
+
+
+def _is_tested_for(program: ResolvedProgram, read: cst.CSTNode) -> bool:
+    """Whether a class is only tested for, as in `isinstance(opt, (Scaled, LossScaleOptimizer))`."""
+    _, argument = program.outside(read, (cst.Attribute, cst.Element, cst.Tuple))
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and last_name(call.func) in _CLASS_TESTS
+
+
+def _is_used_alike(program: ResolvedProgram, guard: Branch, uses: Collection[cst.CSTNode]) -> bool:
+    """Whether both branches of a test use the same in the same way."""
+    inside, outside = (
+        {_form(program, use) for use in uses if _is_within(program, use, parts)}
+        for parts in ([guard.node], guard.others)
+    )
+    return bool(outside) and len(inside | outside) == 1
+
+
+def _form(program: ResolvedProgram, use: cst.CSTNode) -> tuple[str, ...]:
+    """How a class or function is used: what is read from it, and all arguments but the first."""
+    chain, _ = program.outside(use, (cst.Attribute,))
+    call = program.call_of(chain)
+    arguments = call.args[1:] if call is not None else ()
+    texts = (program.code(argument).strip(" ,\n") for argument in arguments)
+    return (program.code(chain), str(call is not None), *texts)
+
+
+def _arguments_of(program: ResolvedProgram, read: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What the arguments of a class come from, but for the optimizer, and what changes them."""
+    chain, _ = program.outside(read, (cst.Attribute,))
+    call = program.call_of(chain)
+    for argument in call.args[1:] if call is not None else ():
+        for source in program.values.sources_of(argument.value):
+            yield source
+            for name in program.values.reads_of(source):
+                parent = program.parents.get(name)
+                if isinstance(parent, (cst.Attribute, cst.Subscript)):
+                    yield name
 
 
 class _Search:
@@ -239,6 +375,10 @@ class _Search:
         yield from self.around(place.node, place)
         if not isinstance(place, Unclear) or not isinstance(place.node, cst.ImportAlias):
             yield from self.of_uses(place)
+
+    def is_flag(self, name: str) -> bool:
+        """Whether a name of a different file is known to depend on the version."""
+        return self._flags is not None and name in self._flags
 
     def around(self, node: cst.CSTNode, tried: Optional[_Guarded] = None) -> Iterator[Branch]:
         """The guards around a node, the innermost first; of a `tried` place, those too."""
@@ -303,6 +443,7 @@ class _Search:
                 others or _following(program, above) or self._beside(above, below),
                 is_never_taken=is_taken is False,  # not if it is unknown
                 names=frozenset(names),
+                test=test,
             )
             return
 
@@ -398,7 +539,9 @@ class _Search:
                 continue  # an error, such as one for a program without eager execution
             if value is None or value[0]:  # the newest TensorFlow leaves before
                 never = value is not None
-                yield Branch(exit_, [exit_.body], is_never_taken=never, names=names)
+                yield Branch(
+                    exit_, [exit_.body], is_never_taken=never, names=names, test=exit_.test
+                )
 
 
 def _assigned(node: cst.CSTNode) -> set[str]:
@@ -418,10 +561,17 @@ def _deciding_for(program: ResolvedProgram) -> list[cst.CSTNode]:
     places = [*program.places(), *program.mixed]
     found = {place.node: None for place in places}
     found.update(dict.fromkeys(node for node, _ in program.migrated))
+    return _followed(program, found)
+
+
+def _followed(program: ResolvedProgram, nodes: Collection[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Nodes, and what uses the functions, classes and tables around them."""
+    found = dict.fromkeys(nodes)
     pending = list(found)
     for node in pending:
-        new = {use for uses in _uses(program, node) for use in uses} - found.keys()
-        found.update(dict.fromkeys(new))
+        uses = itertools.chain.from_iterable(_uses(program, node))
+        new = dict.fromkeys(use for use in uses if use not in found)
+        found.update(new)
         pending += new
     return list(found)
 
@@ -539,18 +689,29 @@ def _is_scaled_elsewhere(program: ResolvedProgram, branch: Branch, place: _Guard
         return True
     if branch.kind is BranchKind.IMPORTED:
         return False
-    return not program.cached(_around_scaling).isdisjoint(branch.others)
+    around = program.cached(_around_scaling, _only_sums(place))
+    return not around.isdisjoint(branch.others)
 
 
-def _around_scaling(program: ResolvedProgram) -> set[cst.CSTNode]:
-    """What uses a legacy name to scale the loss, and what is around these."""
+def _only_sums(place: _Guarded) -> bool:
+    """Whether a place has to do with sums over shards only, and not with a loss scale."""
+    return all(group is Group.CROSS_SHARD for group in place.groups)
+
+
+def _used(program: ResolvedProgram) -> list[Place]:
+    """The legacy places that move, but for tests and annotations."""
     places = [place for place in program.places() if moves(place)]
-    scaling = [
-        place.node
+    return [
+        place
         for place in [*places, *program.mixed]
         if isinstance(place, NamespaceUse) or program.mentions.of(place) not in _NOT_SCALING
     ]
-    scaling += [place.node for place in _through_others(program)]
+
+
+def _around_scaling(program: ResolvedProgram, sums: bool) -> set[cst.CSTNode]:
+    """What uses a legacy name to scale the loss, and what is around these; with `sums`, to sum."""
+    found = [*_used(program), *_through_others(program)]
+    scaling = [place.node for place in found if _only_sums(place) is sums]
     for node in tuple(scaling):
         for uses in _uses(program, node):
             scaling += [use for use in uses if isinstance(use, cst.Name)]
@@ -559,24 +720,30 @@ def _around_scaling(program: ResolvedProgram) -> set[cst.CSTNode]:
 
 def _have_final(program: ResolvedProgram, parts: Collection[cst.CSTNode], place: _Guarded) -> bool:
     """Whether a branch uses the current API, or the shim, which runs on every TensorFlow."""
-    return not program.cached(_around_finals, _is_on_shim(place)).isdisjoint(parts)
+    around = program.cached(_around_finals, _is_on_shim(place), _only_sums(place))
+    return not around.isdisjoint(parts)
 
 
-def _around_finals(program: ResolvedProgram, is_on_shim: bool) -> set[cst.CSTNode]:
-    """What uses the current API, or the shim if a place is not on it, and what is around these."""
+def _around_finals(program: ResolvedProgram, is_on_shim: bool, sums: bool) -> set[cst.CSTNode]:
+    """What uses the current API, or the shim if a place is not on it, and what is around these.
+
+    With `sums`, only what sums over shards; otherwise only the rest.
+    """
+    places = program.places()
+    others = [place for place in places if _only_sums(place) is not sums]
     finals: list[cst.CSTNode] = []
-    for place in program.places():
+    for place in places:
         counts = not is_on_shim if _is_on_shim(place) else is_final(place)
-        if counts:
+        if counts and place not in others:
             finals.append(place.node)
-    finals += [migrated for migrated, _ in program.migrated]
+    finals += [migrated for migrated, name in program.migrated if (name in CROSS_SHARD) is sums]
     finals += [imported.node for imported in program.imports() if _is_final_import(imported.path)]
-    for node in tuple(finals):
-        finals += itertools.chain.from_iterable(_uses(program, node))
-    around = set(finals)
-    for final in finals:
-        around.update(program.ancestors(final))
-    return around
+    used = itertools.chain.from_iterable(
+        itertools.chain.from_iterable(_uses(program, node)) for node in finals
+    )
+    roots = {place.root for place in others}
+    found = {*finals, *used} - roots
+    return found.union(*(program.ancestors(node) for node in found))
 
 
 def _handles_missing(program: ResolvedProgram, handler: cst.ExceptHandler) -> bool:

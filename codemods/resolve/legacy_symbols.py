@@ -15,7 +15,7 @@ import functools
 import re
 from typing import NamedTuple, Optional
 
-from tf_lossscale._paths import PRIVATE, SYMBOLS
+from tf_lossscale._paths import NAMESPACES, PRIVATE, SYMBOLS
 
 from ..facts import Decision
 from ..model import Group, Options
@@ -27,8 +27,10 @@ __all__ = [
     "Namespace",
     "Root",
     "groups_named",
+    "is_absent_from_shim",
     "is_of_shim",
     "is_of_tensorflow",
+    "is_special",
     "is_whole",
     "legacy_of",
     "may_show_version",
@@ -434,6 +436,25 @@ def is_whole(path: str) -> bool:
     if module is None or module.is_current or is_of_shim(path):
         return False
     return not module.has_others and module.family is not Family.FINAL
+
+
+_OWN = ("keras.mixed_precision.allow_strategy", "keras.mixed_precision.wrap")
+"""What the shim's modules have, and TensorFlow's never had."""
+
+
+def is_absent_from_shim(path: str) -> bool:
+    """Whether a path is a name in one of the shim's modules that this module does not have."""
+    module, _, name = path.partition(".")[2].rpartition(".")
+    if not is_of_shim(path) or module not in NAMESPACES or is_special(name):
+        return False
+    is_module = any(f"{space}.".startswith(f"{module}.{name}.") for space in NAMESPACES)
+    is_own = f"{module}.{name}" in _OWN
+    return not (is_module or is_own or name in NAMESPACES[module])
+
+
+def is_special(name: str) -> bool:
+    """Whether every module has a name, or may have it: `__dict__`."""
+    return name.startswith("__")
 
 
 def _public_module(module: str) -> str:

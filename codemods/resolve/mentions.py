@@ -9,7 +9,8 @@ from typing import Optional
 
 import libcst as cst
 
-from .places import Place, Reference
+from .legacy_symbols import is_absent_from_shim, is_special
+from .places import NamespaceUse, Place, Reference
 from .scopes import ScopeKind
 from .syntax import Syntax
 from .tree import last_name, string_of
@@ -73,6 +74,21 @@ class Mentions:
             return Mention.ALIAS
         _, above = syntax.outside(node, _IN_ANNOTATION)
         return Mention.ANNOTATION if isinstance(above, cst.Annotation) else Mention.VALUE
+
+    def absent_name(self, use: NamespaceUse) -> str:
+        """The name that a place reads from a module, if nothing that can replace that one has it.
+
+        The place then stays as it is, and so does what binds the module there.
+        """
+        parent = self._syntax.parents.get(use.node)
+        name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
+        if parent is None or not name or is_special(name):
+            return ""
+        if use.is_on_shim:
+            is_absent = is_absent_from_shim(f"{use.path}.{name}")
+            return name if is_absent and not self._syntax.is_stored(parent) else ""
+        is_private = use.path.rpartition(".")[2] != use.module.name.rpartition(".")[2]
+        return name if use.is_whole or (is_private and use.is_final) else ""
 
     def tested_object(self, node: cst.CSTNode) -> Optional[cst.BaseExpression]:
         """The `x` of `isinstance(x, node)`; None if the place is no such test."""

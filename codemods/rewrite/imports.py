@@ -53,13 +53,19 @@ class ImportEdits:
         self._given: dict[str, str] = {}  # the path of each new name
         self._loads = {name.value for name in program.scopes.loads}
 
-    def retarget(self, variable: Variable, path: str, uses: Iterable[cst.Name]) -> str:
-        """Changes the imports of `variable` to import `path`; returns the local name."""
+    def retarget(
+        self, variable: Variable, path: str, uses: Iterable[cst.Name], keeps_name: bool
+    ) -> str:
+        """Changes the imports of `variable` to import `path`; returns the local name.
+
+        That is the last name of `path`, if `keeps_name` is false and nothing else prevents it.
+        """
         owner, name = variable
         wanted = path.rpartition(".")[2]
         scopes = [owner, *map(self.program.scopes.loads.__getitem__, uses)]
         is_renamed = (
             wanted != name
+            and not keeps_name
             and all(map(self._is_plain, owner.bindings[name]))
             and not self.is_read_otherwise(variable)
             and not any(binding.node in owner.imported_inside for binding in owner.bindings[name])

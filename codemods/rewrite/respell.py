@@ -177,7 +177,9 @@ class _Speller:
             self.targets[place] = path  # what is assigned: a use of the name that it begins with
         if not _has_import(variable):
             return variable[1]
-        return self.imports.retarget(variable, path, [use.name for use in uses])
+        has_use_that_stays = any(use.target is None and not use.is_removed for use in uses)
+        names = [use.name for use in uses]
+        return self.imports.retarget(variable, path, names, keeps_name=has_use_that_stays)
 
     def _spell_use(self, variable: Variable, use: _Use, path: Optional[str], local: str) -> None:
         """Rewrites one use of a name, which then means `path` and is called `local`.

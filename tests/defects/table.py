@@ -174,6 +174,18 @@ SHIM = r"""
     - if state.layout.family != to], to)
     + if False], to)
 
+    # shim/checkpoint/test_convert_powers.py::test_control_flow_v2_drops_the_scopes_of_the_program
+    - names[power.key] = _joined("", name, number) if is_known else None
+    + names[power.key] = _joined(power.scope, name, number) if is_known else None
+
+    # shim/checkpoint/test_convert_powers.py::test_two_optimizers_of_other_scopes_are_the_users_to_rename
+    - is_known = len({power.scope for power in group}) == 1
+    + is_known = True
+
+    # shim/checkpoint/test_convert_powers.py::test_a_fixed_loss_scale_of_contrib
+    - if not states and not (options["control_flow"] or options["renames"]):
+    + if not states:
+
     # shim/checkpoint/test_convert_files.py
     - if _files(destination) and not force:
     + if False:
@@ -304,6 +316,12 @@ SHIM = r"""
     - if getattr(sys.stdout, "write_through", False):
     + if False:
 
+    # shim/cli/test_run_monitor.py::test_a_program_that_makes_no_step_has_no_loss_to_scale
+    - self._originals.saw_other_steps and not self._recorder.saw_steps
+    + not self._recorder.saw_steps
+    - self.saw_steps = True
+    + pass
+
     # shim/cli/test_run_monitor.py::test_the_module_has_the_option_too
     - main(["run", *sys.argv[1:]]
     + main(sys.argv[1:]
@@ -345,6 +363,12 @@ SHIM = r"""
     # shim/keras/test_final.py::test_wrapping_twice
     - object.__setattr__(inner, MARK, True)
     + pass
+
+    # shim/keras/test_hyperparameters.py
+    - if self.__dict__.get("_is_traced") and _is_changed(old, value):
+    + if False:
+    - if self.__dict__.get("_is_traced") and _is_changed(old, value):
+    + if _is_changed(old, value):
 
     # shim/keras/test_final.py::test_configs
     - config = {  # an inner optimizer that Keras has already made is not copied
@@ -453,6 +477,22 @@ SHIM = r"""
     - return {name: value for name, value in inner.items() if _is_number(value)}
     + return {}
 
+    # shim/keras/test_restore.py::test_files_of_keras_3_are_left_to_keras_3
+    - if stored.is_of_keras_3:
+    + if False:
+
+    # shim/keras/test_restore.py::test_of_an_h5_file_without_a_loss_scale_keras_3_restores_the_weights
+    - if optimizer is not None and _SCALE not in
+    + if False and _SCALE not in
+
+    # shim/keras/test_restore.py::test_a_model_without_variables_shows_what_creates_them
+    - if getattr(model, "built", False):
+    + if False:
+
+    # shim/keras/test_restore.py::test_the_class_of_tensorflow_gets_the_loss_scale
+    - scale, good_steps = (owner._lookup_dependency(name) for name in names)
+    + scale, good_steps = map(children_of(owner).get, names)
+
     # shim/keras/test_restore.py::test_no_path_is_an_error
     - restore="_restore.restore",
     + restore="_restore.report",
@@ -463,6 +503,12 @@ SHIM = r"""
     - _finalize_layers(plan, models)
     -     report
     + report
+
+    # shim/checkpoint/test_inspect.py::test_slots_in_an_h5_file_of_keras_3
+    - find_slot = _slot_of_keras_3 if is_of_keras_3 else _slot_of
+    + find_slot = _slot_of
+    - if is_wrapped:
+    + if True:
 
     # shim/checkpoint/test_inspect.py::test_an_optimizer_without_slots_is_known_by_its_counter
     - if slots or (not found and _is_of_keras(checkpoint)):
@@ -563,6 +609,10 @@ SHIM = r"""
     # shim/recording/test_compare.py::test_a_cause_in_the_norms_of_variables_must_be_that_of_all
     - return causes.pop() if len(causes) == 1 else None
     + return sorted(causes, key=str)[0]
+
+    # shim/recording/test_compare.py::test_a_difference_in_the_first_step_may_be_rounding_if_no_disturbed_run_measures_it
+    - is_measured = runs is None or bool(runs.conditions.again)
+    + is_measured = True
 
     # shim/recording/test_compare.py::test_a_run_that_was_cut_off_is_never_the_same
     - Kind.CUT_OFF,
@@ -898,8 +948,10 @@ CODEMODS = r"""
     + if False:
 
     # codemods/rules/test_rules.py::test_example
-    - if not has_twins:
-    + if False:
+    - elif not _has_twin(program, reference):
+    + elif False:
+    - for name in _METHODS:
+    + for name in ():
     - return bool(is_named) and ("type" in types or bool(program.attributes("__class__")))
     + return True
     - if found is None or len(found) < 2:
@@ -935,6 +987,24 @@ CODEMODS = r"""
     - if has_loss_scale or program.mixed or program.unclear:
     + if False:
 
+    # codemods/rules/test_version_guards.py::test_other_forms_of_guards_are_reported_once
+    - if any(map(_may_be_missing, paths)):
+    + if False:
+    - if not any(map(_may_be_missing, program.origins.of_binding(binding))):
+    + if True:
+
+    # codemods/rules/test_version_guards.py::test_another_test_beside_a_tried_import_is_reported
+    - tested_again=_tested_again(program, guards, guard, place),
+    + tested_again=None,
+
+    # codemods/rules/test_version_guards.py::test_another_test_in_a_different_file_is_reported
+    - is_certain = is_certain or _is_tried_without_flag(program, bindings)
+    + pass
+
+    # codemods/rules/test_version_guards.py::test_uses_that_fit_an_import_that_is_tried_are_right
+    - if other.names or decides_without(program, other.test, statement):
+    + if True:
+
     # codemods/rules/test_version_tests.py::test_the_line_to_write_compares_numbers
     - if not isinstance(test, cst.Call) or not isinstance(test.func, cst.Attribute):
     + if False:
@@ -946,8 +1016,14 @@ CODEMODS = r"""
     + return Trait.KERAS_3_METHODS in traits
 
     # codemods/rules/test_rules.py::test_example
-    - through = place.module if why is Why.RE_EXPORT else place.through
+    - through = place.module if place.why is Why.RE_EXPORT else place.through
     + through = place.through
+    - pending += [(place, _READ_NAME_IS_ABSENT) for place in absent]
+    + pass
+    - return not (is_module or is_own or name in NAMESPACES[module])
+    + return False
+    - and not keeps_name
+    + and True
     - if is_known or not legacy_symbols.is_whole(module):
     + if True:
     - elif is_of_keras and _may_run_elsewhere(program):
@@ -1031,8 +1107,12 @@ CODEMODS = r"""
     - if self._path.endswith(_TEXT) and shown.startswith("(", named.end):
     + if False:
 
+    # codemods/engine/test_comments.py::test_a_comment_silences_no_other_place_with_the_same_text
+    - for place in left:
+    + for place in {(found.why, found.through): found for found in reversed(left)}.values():
+
     # codemods/engine/test_comments.py::test_what_binds_the_name_of_a_silenced_place_stays
-    - _add_what_binds(program, places, found)
+    - _add_what_binds(program, places, absent, found)
     -     return found
     + pass
     +     return found
@@ -1173,6 +1253,20 @@ CODEMODS = r"""
     + return path
     - return min(paths).rpartition(".")[2] if len(paths) == 1 else written
     + return written
+
+    # codemods/rules/test_paths_in_strings.py::test_a_module_in_getattr_goes_to_the_shim
+    - if function == "dir" or use.is_whole:
+    + if function == "dir":
+
+    # codemods/rules/test_version_guards.py::test_a_sum_over_shards_scales_no_loss
+    - scaling = [place.node for place in found if _only_sums(place) is sums]
+    + scaling = [place.node for place in found]
+
+    # codemods/rules/test_paths_in_strings.py::test_what_to_write
+    - return (_CALLED if is_whole else _LEADING).format(found.written, found.twin)
+    + return _CALLED.format(found.written, found.twin)
+    - return (_OF_ATTRIBUTES if is_relative else _PATH).format(found.written, found.twin)
+    + return _PATH.format(found.written, found.twin)
 
     # codemods/resolve/test_small_sources.py::test_a_function_that_loads_files_may_have_another_name
     - return any(id(value) not in called for value in values)

@@ -14,8 +14,8 @@ values where a row is looked up twice. For TensorFlow's numbers, apply `tf.conve
 each gradient that `compute_gradients` returns.
 
 `--unsafe` writes the similar classes of `tf.compat.v1.mixed_precision`, and says what differs, if
-every class of the file has one: `DynamicLossScale` only if `decr_every_n_nan_or_inf=1`, and
-`decr_ratio` is the inverse of `incr_ratio`.
+every class of the program has one, and nothing calls a method of a manager: `DynamicLossScale` only
+if `decr_every_n_nan_or_inf=1`, and `decr_ratio` is the inverse of `incr_ratio`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ _CODES = {
 }
 _ON_SHIM = "TensorFlow 2 has no class of this behavior"
 _NO_TWIN = "no class of TensorFlow 2 has the same numbers and methods"
+_EXPONENTIAL = "ExponentialUpdateLossScaleManager"
+_OTHER_NUMBERS = (
+    "DynamicLossScale has the numbers of this manager only with decr_every_n_nan_or_inf=1 and the "
+    "inverse of incr_ratio as decr_ratio"
+)
+_METHODS = ("get_loss_scale", "update_loss_scale")
+_NO_METHOD = "no class of TensorFlow 2 has {}"
 
 
 class _Twin(NamedTuple):
@@ -61,7 +68,7 @@ _TWINS = {
         "FixedLossScale applies steps whose gradients overflow; the weights become NaN; it has no "
         "get_loss_scale and update_loss_scale",
     ),
-    "ExponentialUpdateLossScaleManager": _Twin(
+    _EXPONENTIAL: _Twin(
         "DynamicLossScale",
         {
             "init_loss_scale": "initial_loss_scale",
@@ -84,11 +91,22 @@ _TWINS = {
 
 
 def needs(program: Program, options: Options) -> Iterator[Obstacle]:
-    """The shim's classes alone have the same behavior; with `--unsafe`, similar ones may do."""
-    has_twins = options.unsafe and program.cached(_all_have_twins)
+    """The shim's classes alone have the same behavior; with `--unsafe`, similar ones may do.
+
+    Managers and optimizers fit together, so all of a program go the same way.
+    """
     for reference in program.references_to(*_CODES):
-        if not has_twins:
-            yield Obstacle.at(reference, _NO_TWIN if options.unsafe else _ON_SHIM)
+        if not options.unsafe:
+            yield Obstacle.at(reference, _ON_SHIM)
+        elif not _has_twin(program, reference):
+            is_manager = reference.legacy.name == _EXPONENTIAL
+            yield Obstacle.at(reference, _OTHER_NUMBERS if is_manager else _NO_TWIN)
+    if options.unsafe:
+        for name in _METHODS:
+            for attribute in program.attributes(name):
+                symbol = f"{_EXPONENTIAL}.{name}"
+                why = _NO_METHOD.format(name)
+                yield Obstacle.of_contrib(attribute, "LS102", symbol, why)
 
 
 def check(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
@@ -101,17 +119,6 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
         yield Proposal.unsafe(reference, twin.caveat, path=path, edits=edits)
 
 
-def _all_have_twins(program: Program) -> bool:
-    """Whether every contrib class here has a similar class.
-
-    Managers and optimizers fit together, so all go the same way. No other class has the methods of
-    a manager.
-    """
-    if program.attributes("get_loss_scale") or program.attributes("update_loss_scale"):
-        return False
-    return all(_has_twin(program, reference) for reference in program.references_to(*_CODES))
-
-
 def _has_twin(program: Program, reference: Reference) -> bool:
     twin = _TWINS.get(reference.legacy.name)
     if twin is None or reference.root is None:
@@ -120,7 +127,7 @@ def _has_twin(program: Program, reference: Reference) -> bool:
     found = arguments.matched(call, tuple(twin.renames)) if call is not None else None
     if found is None:
         return False
-    return reference.legacy.name != "ExponentialUpdateLossScaleManager" or _is_exact(found)
+    return reference.legacy.name != _EXPONENTIAL or _is_exact(found)
 
 
 def _is_exact(given: Mapping[str, cst.Arg]) -> bool:
@@ -190,5 +197,21 @@ RULE = Rule(
         -     return tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
         +         manager = tfls.contrib.mixed_precision.FixedLossScaleManager(scale)
         +     return tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+
+        # the numbers of a manager
+        > safe, --unsafe: only with decr_every_n_nan_or_inf=1
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+
+        - manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
+        + manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
+
+        # a method of a manager
+        > safe, --unsafe: no class of TensorFlow 2 has get_loss_scale
+        - from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+        + from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+
+          manager = FixedLossScaleManager(128)
+          print(manager.get_loss_scale())
     """,
 )

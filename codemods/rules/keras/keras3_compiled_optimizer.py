@@ -34,15 +34,13 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Reports the first use in a file that no test of the optimizer guards."""
+    """Reports the uses in a file that no test of the optimizer guards."""
     if not (options.for_keras_3 or options.to_shim) or decision.is_origin_known:
         return
-    uses = program.keras_2_methods.foreign_uses
-    found = [use for use in uses if use.is_compiled and not use.is_test]
-    if found:
-        names = ", ".join(dict.fromkeys(use.name for use in found))
-        symbol = f"LossScaleOptimizer.{found[0].name}"
-        yield Proposal.report(found[0].node, "LS406", symbol, _MESSAGE.format(names))
+    for use in program.keras_2_methods.foreign_uses:
+        if use.is_compiled and not use.is_test:
+            symbol = f"LossScaleOptimizer.{use.name}"
+            yield Proposal.report(use.node, "LS406", symbol, _MESSAGE.format(use.name))
 
 
 RULE = Rule(

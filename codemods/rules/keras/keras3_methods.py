@@ -58,15 +58,12 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 
 
 def _of_unknown_origin(program: Program) -> Iterator[Proposal]:
-    uses = program.keras_2_methods.foreign_uses
-    for use in uses:
+    for use in program.keras_2_methods.foreign_uses:
+        symbol = f"{_NAME}.{use.name}"
         if use.is_test:
-            yield Proposal.report(use.node, "LS404", f"{_NAME}.{use.name}", _LACKED)
-    calls = [use for use in uses if not use.is_test and not use.is_compiled]
-    if calls:
-        names = " or ".join(dict.fromkeys(use.name for use in calls))
-        symbol = f"{_NAME}.{calls[0].name}"
-        yield Proposal.report(calls[0].node, "LS407", symbol, _UNKNOWN.format(names))
+            yield Proposal.report(use.node, "LS404", symbol, _LACKED)
+        elif not use.is_compiled:
+            yield Proposal.report(use.node, "LS407", symbol, _UNKNOWN.format(use.name))
 
 
 def _overrides(program: Program, decision: Decision) -> Iterator[Proposal]:

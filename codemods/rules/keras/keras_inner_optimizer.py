@@ -130,20 +130,25 @@ def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
     if not program.classes.may_be_loss_scale_optimizer(node):
         return False
     name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
-    is_inner = program.code(node) in program.cached(_wrapped)
+    is_inner = program.code(node) in program.cached(_code_of_wrapped)
     sources = program.values.sources_of(node)
     return not (
         is_inner or _OTHERS.search(name) or any(_is_other(program, source) for source in sources)
     )
 
 
-def _wrapped(program: Program) -> set[str]:
+def _code_of_wrapped(program: Program) -> set[str]:
+    return set(map(program.code, _wrapped(program)))
+
+
+def _wrapped(program: Program) -> list[cst.BaseExpression]:
     """What the program gives to wrappers as the inner optimizer."""
     wrappers = [
         reference.node for reference in program.references if reference.legacy.is_keras_optimizer
     ]
+    wrappers += [node for node, name in program.migrated if name == vocabulary.CLASS]
     calls = [program.call_of(wrapper) for wrapper in wrappers]
-    return {program.code(call.args[0].value) for call in calls if call is not None and call.args}
+    return [call.args[0].value for call in calls if call is not None and call.args]
 
 
 def _is_other(program: Program, source: cst.CSTNode) -> bool:
@@ -164,7 +169,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     for node, owner in [*found, *read]:
         if program.classes.is_loss_scale_optimizer(owner):
             yield Proposal.report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
-    if not options.for_keras_3 or options.to_shim:
+    if not options.for_keras_3:
         return
     for attribute in program.attributes("lr"):
         if program.is_stored(attribute) and _is_inner(program, attribute.value):
@@ -173,10 +178,17 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 
 
 def _is_inner(program: Program, node: cst.BaseExpression) -> bool:
-    """Whether a node is `optimizer.inner_optimizer` of a Keras loss-scale optimizer."""
+    """Whether a node is what a Keras loss-scale optimizer wraps, also under the name it had."""
     if not isinstance(node, cst.Attribute) or node.attr.value not in _UNWRAPPED:
-        return False
+        return not program.cached(_sources_of_wrapped).isdisjoint(program.values.sources_of(node))
     return program.classes.may_be_loss_scale_optimizer(node.value)
+
+
+def _sources_of_wrapped(program: Program) -> frozenset[cst.CSTNode]:
+    """The expressions that make the optimizers which the program wraps, and its parameters."""
+    return frozenset(
+        source for node in _wrapped(program) for source in program.values.sources_of(node)
+    )
 
 
 RULE = Rule(
@@ -214,6 +226,15 @@ RULE = Rule(
 
           def halve():
               opt.inner_optimizer.lr *= 0.5
+
+        # the learning rate of an optimizer that is wrapped
+        > manual, --to shim, --keras 3
+          import tensorflow as tf
+          import tf_lossscale as tfls
+
+          inner = tf.keras.optimizers.SGD(0.5)
+          opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(inner, "dynamic")
+          inner.lr = 0.25
 
         # the inner optimizer
           import tensorflow as tf

@@ -29,8 +29,9 @@ _OBJECT = (
     "no {}: write {}, which the shim's classes have"
 )
 _OF_LOSS_SCALES = (
-    "_current_loss_scale", "_loss_scale_value", "_num_good_steps", "get_config",
-    "increment_period", "initial_loss_scale", "multiplier", "update",
+    "_current_loss_scale", "_increment_period", "_initial_loss_scale", "_loss_scale_value",
+    "_multiplier", "_num_good_steps", "_weights", "get_config", "increment_period",
+    "initial_loss_scale", "multiplier", "update",
 )  # fmt: skip
 """The attributes of loss scales that tensors do not have."""
 _KIND = ("getattr", "hasattr")

@@ -4,9 +4,10 @@
 the shim's module, which has the same names. The final module becomes the shim's where the final
 class goes to the shim. A module that also holds other things, such as `tf.contrib.tpu`, cannot be
 renamed as a whole; where it is passed on, that is reported. A name that
-`tf.contrib.mixed_precision` never had is an error in every TensorFlow. A private module of Keras
-also has names that the shim does not; where one is read, that is reported, as no current TensorFlow
-has the module.
+`tf.contrib.mixed_precision` never had is an error in every TensorFlow. Private modules also have
+names that the shim does not; where one is read, that is reported, as no current TensorFlow has the
+module. The import of the module stays as long as it is read there. What is read from a module of
+the shim that lacks the name is reported, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _LAZY = (
 )
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: remove this use"
 _PRIVATE = "{} is private, and no current TensorFlow has it: remove this use"
+_ABSENT_FROM_SHIM = "{} has no such name: remove this use"
 _LEFT = (
     "this import fails from TensorFlow {} on: remove it, or move it to the branch for older "
     "versions, if only this needs it"
@@ -99,12 +101,12 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         if dictionary is not None and use.is_renamed_whole(decision):
             message = _LAZY.format(legacy_symbols.shown_path(use.module.twin))
             yield Proposal.report(dictionary, "LS909", "__dict__", message)
-        guidance = _missing(use, name)
-        if guidance:
-            yield Proposal.report(parent or use.node, "LS909", name, guidance)
+        if program.mentions.absent_name(use):
+            yield Proposal.report(parent or use.node, "LS909", name, _missing(use))
         else:
             yield from _as_value(program, use, name, decision)
     yield from _imports(program)
+    yield from _absent_from_shim(program)
 
 
 def _as_value(
@@ -121,14 +123,24 @@ def _as_value(
         yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
 
 
-def _missing(use: NamespaceUse, name: str) -> str:
-    """Why a name that is read from a module is in no current TensorFlow, nor in the shim."""
-    if not name or name.startswith("__"):
-        return ""
-    if use.is_whole:
-        return _ABSENT.format(use.path)
-    is_private = use.path.rpartition(".")[2] != use.module.name.rpartition(".")[2]
-    return _PRIVATE.format(use.path) if is_private and use.is_final else ""
+def _missing(use: NamespaceUse) -> str:
+    """Why a name that is read from a module is in no current TensorFlow, or not in the shim."""
+    if use.is_on_shim:
+        return _ABSENT_FROM_SHIM.format(legacy_symbols.shown_path(use.path))
+    return (_ABSENT if use.is_whole else _PRIVATE).format(use.path)
+
+
+def _absent_from_shim(program: Program) -> Iterator[Proposal]:
+    """Reports names that a module of the shim lacks that is no place of its own.
+
+    That is its final module, and one that only a branch imports in place of TensorFlow's.
+    """
+    for node, name in program.migrated:
+        if not isinstance(node, cst.Attribute) or program.is_stored(node):
+            continue
+        for path in filter(legacy_symbols.is_absent_from_shim, program.paths_of(node)):
+            module = legacy_symbols.shown_path(path.rpartition(".")[0])
+            yield Proposal.report(node, "LS909", name, _ABSENT_FROM_SHIM.format(module))
 
 
 def _dictionary(program: Program, use: NamespaceUse, name: str) -> Optional[cst.CSTNode]:
@@ -160,7 +172,7 @@ def _is_read_here(program: Program, use: NamespaceUse) -> bool:
     is_named = isinstance(call, cst.Call) and any(
         isinstance(argument.value, cst.SimpleString) for argument in call.args[1:2]
     )
-    if function == "dir":
+    if function == "dir" or use.is_whole:
         return use.module.is_final
     return function == "hasattr" or (function == "getattr" and is_named)
 
@@ -231,12 +243,20 @@ def _imports(program: Program) -> Iterator[Proposal]:
         path = tree.dotted(alias.name) if is_plain else binding.path
         if is_plain and legacy_symbols.is_whole(path) and not _is_read(program, path):
             yield _unread_import(program, alias, path)
-        module, _, name = path.rpartition(".")
-        is_known = bool(legacy_symbols.legacy_of(path) or legacy_symbols.namespace_of(path))
-        if is_known or not legacy_symbols.is_whole(module):
-            continue
-        if not program.guards.depends_on_version(alias):
-            yield Proposal.report(alias, "LS909", name, _ABSENT.format(module))
+        guidance = _missing_import(path)
+        if guidance and not program.guards.depends_on_version(alias):
+            yield Proposal.report(alias, "LS909", path.rpartition(".")[2], guidance)
+
+
+def _missing_import(path: str) -> str:
+    """Why an imported name is in no current TensorFlow, or not in the shim; empty if it is."""
+    module = path.rpartition(".")[0]
+    if legacy_symbols.is_absent_from_shim(path):
+        return _ABSENT_FROM_SHIM.format(legacy_symbols.shown_path(module))
+    is_known = bool(legacy_symbols.legacy_of(path) or legacy_symbols.namespace_of(path))
+    if is_known or not legacy_symbols.is_whole(module):
+        return ""
+    return _ABSENT.format(module)
 
 
 def _is_read(program: Program, path: str) -> bool:

@@ -34,6 +34,14 @@ _CALLED = (
     "this names {}, and strings are never rewritten: write {} in place of this expression, or "
     "import the name with a statement"
 )
+_LEADING = (
+    "{} is read from what this returns, and strings are never rewritten: write {} where it is "
+    "read, or import the name with a statement"
+)
+_OF_ATTRIBUTES = (
+    "this string names {}, and strings are never rewritten: import {} with a statement, and use it "
+    "in place of what the string leads to"
+)
 _PATCHED = (
     "this names {}, and strings are never rewritten: write {} for the object that has this name"
 )
@@ -44,6 +52,10 @@ _NAMING = ("delattr", "getattr", "object", "setattr")
 _RELATIVE = "import_module"
 """Takes the package of a relative name: `import_module(".contrib", "tensorflow")`."""
 _IMPORTING = (_RELATIVE, "__import__")
+_GETTING = "attrgetter"
+"""Takes attributes of its argument: `attrgetter("keras.mixed_precision")(tf)`."""
+_ATTRIBUTES = ("contrib", "mixed_precision")
+"""What such attributes can begin with, and no path of a module."""
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
     r"|\w*(?:Error|Exception|Warning)$"
@@ -61,7 +73,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     legacy_paths = LegacyPaths(options, decision)
     for string in program.scopes.strings:
         path = _path_in(program, string, legacy_paths)
-        code, message = "LS912", _PATH.format(path.written, path.twin) if path else ""
+        code, message = "LS912", _message_of_path(program, string, path) if path else ""
         completed = _completed(program, string, legacy_paths)
         if completed:
             path = LegacyPath(completed, completed)
@@ -79,7 +91,17 @@ def _message(program: Program, string: cst.SimpleString, found: LegacyPath) -> s
     assert isinstance(call, cst.Call)
     if tree.last_name(call.func) == "object":
         return _PATCHED.format(found.written, found.twin.rpartition(".")[0])
-    return _CALLED.format(found.written, found.twin)
+    is_whole = _path_of(program, call) == found.path
+    return (_CALLED if is_whole else _LEADING).format(found.written, found.twin)
+
+
+def _message_of_path(program: Program, string: cst.SimpleString, found: LegacyPath) -> str:
+    """What to write for a string that names a legacy path, or attributes of TensorFlow."""
+    argument = program.parents.get(string)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    is_got = isinstance(call, cst.Call) and _function_of(program, call) == _GETTING
+    is_relative = is_got or found.written.partition(".")[0] in _ATTRIBUTES
+    return (_OF_ATTRIBUTES if is_relative else _PATH).format(found.written, found.twin)
 
 
 def _is_item_stored(program: Program, string: cst.SimpleString) -> bool:

@@ -22,8 +22,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Optional
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -71,30 +70,17 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
 
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
-    """Reports each such name; one finding for a module or expression that several come through."""
+    """Reports each such name where it stands, so that a comment silences only its own line."""
     left = [place for place in program.unclear if _is_left(program, place, options, decision)]
     left += [common for common in program.common if common.path in decision.kept]
-    for (why, through, _), places in _reported_together(left).items():
-        names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
-        message = _MESSAGES[why].format(through, names)
-        made = Proposal.report(places[0].node, _CODES[why], places[0].name, message)
-        if why is Why.RE_EXPORT or all(place.origin for place in places):
-            made = made._replace(through=tuple(dict.fromkeys(place.path for place in places)))
+    for place in left:
+        through = place.module if place.why is Why.RE_EXPORT else place.through
+        message = _MESSAGES[place.why].format(through, f"`{place.name}`")
+        made = Proposal.report(place.node, _CODES[place.why], place.name, message)
+        if place.why is Why.RE_EXPORT or place.origin:
+            made = made._replace(through=(place.path,))
         yield made
     yield from _exact_tests(program)
-
-
-def _reported_together(
-    places: Iterable[Unclear],
-) -> dict[tuple[Why, str, Optional[cst.CSTNode]], list[Unclear]]:
-    """The places of each finding, by the reason and the module or expression they come through."""
-    found: dict[tuple[Why, str, Optional[cst.CSTNode]], list[Unclear]] = {}
-    for place in places:
-        why = place.why
-        through = place.module if why is Why.RE_EXPORT else place.through
-        node = place.node if why in (Why.SEVERAL, Why.STAR) else None
-        found.setdefault((why, through, node), []).append(place)
-    return found
 
 
 def _is_left(program: Program, unclear: Unclear, options: Options, decision: Decision) -> bool:

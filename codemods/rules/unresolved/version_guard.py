@@ -9,7 +9,9 @@ The names in the branch are renamed like all others, to the shim, so that on eac
 does what it did. If another branch scales the loss, too, that is a note, and nothing is left to do.
 Otherwise nothing scales the loss after the upgrade, because the branch is not taken (LS908). An
 import of the shim in a `try` succeeds on every version, so that its branch is taken: check that it
-is the right one. No branch is removed.
+is the right one. Another test of the version that decides how the imported class is used no longer
+fits it, and is reported. A module that is None on some versions, as after `except ImportError:
+contrib = None`, counts as a flag. No branch is removed.
 
 `tf.__version__ < "2.4"` compares text, and "2.10" sorts before "2.4": from TensorFlow 2.10 on, the
 comparison gives the answer for old versions again (LS913). `float(tf.__version__[:3])`,
@@ -21,6 +23,8 @@ different file, it is at the condition that reads the flag.
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+import libcst as cst
 
 from ...resolve.guards import Branch
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
@@ -52,6 +56,10 @@ _USED = (
     "the TensorFlow version decides whether this is used, and otherwise nothing here scales the "
     "loss: write {} where the new TensorFlow goes on, too"
 )
+_TESTED_AGAIN = (
+    "with the shim, the `try` that binds this succeeds on every TensorFlow, while {} still decides "
+    "by the version how it is used: keep one of the imports, and the use that fits it"
+)
 _TEXT = (
     "this does not compare numbers, so TensorFlow {} and later can be taken for older versions: "
     "write {}"
@@ -76,7 +84,10 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         first = branch.places[0]
         if texts:
             branch = branch._replace(is_never_taken=False)
-        if branch.is_scaled_elsewhere:
+        if branch.is_scaled_elsewhere and branch.tested_again is not None:
+            message = _TESTED_AGAIN.format(_shown(program, branch.tested_again))
+            yield Proposal.report(first.node, "LS908", first.symbol, message)
+        elif branch.is_scaled_elsewhere:
             is_certain = branch.is_never_taken or branch.is_tried_import
             words = _REMOVABLE if is_certain else _BOTH
             yield Proposal.note(first.node, "LS908", first.symbol, words)
@@ -85,6 +96,11 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     for test, release in texts.items():
         message = _TEXT.format(release, version_test(program, test))
         yield Proposal.report(test, "LS913", "__version__", message)
+
+
+def _shown(program: Program, test: cst.CSTNode) -> str:
+    """A test as messages show it."""
+    return f"`{' '.join(program.code(test).split())}`"
 
 
 def _message(branch: Branch) -> str:
@@ -188,6 +204,33 @@ RULE = Rule(
               has_contrib = True
           except ImportError:
               has_contrib = False
+
+        # an import that is tried, beside another test of the version
+        > manual: still decides by the version
+          import tensorflow as tf
+          try:
+        -     from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+        +     from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+          except ImportError:
+        -     from tensorflow.keras.mixed_precision import LossScaleOptimizer
+        +     from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+          if hasattr(tf.keras.mixed_precision, "experimental"):
+              opt = LossScaleOptimizer(opt, "dynamic")
+          else:
+              opt = LossScaleOptimizer(opt)
+
+        # a module that is None without tf.contrib
+        > manual: decides whether this branch is taken
+          try:
+              import tensorflow.contrib as contrib
+        +     import tf_lossscale as tfls
+          except ImportError:
+              contrib = None
+
+          if contrib is not None:
+        -     opt = contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        +     opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
 
         # the beginning of the version
         > manual

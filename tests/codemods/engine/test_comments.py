@@ -110,6 +110,47 @@ def test_a_comment_behind_one_call_does_not_silence_the_next(command_line):
     assert [line for line, _ in found(command_line, source)] == [3, 8]
 
 
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (["def f(tf):", "    tf.contrib.tpu.cross_replica_sum(x)"] * 2, "LS902"),
+        (
+            [
+                "from lingvo import compat as tf",
+                "tf.tpu.cross_replica_sum(x)",
+                "tf",
+                "tf.tpu.CrossShardOptimizer(opt)",
+            ],
+            "LS903",
+        ),
+        (["from compat import (", "    DynamicLossScale,", "    FixedLossScale,", ")"], "LS903"),
+    ],
+    ids=["a module that is passed", "a module of the project", "an import"],
+)
+def test_a_comment_silences_no_other_place_with_the_same_text(command_line, lines, code):
+    places = [line for line, _ in found(command_line, "\n".join(lines).encode())]
+    assert len(places) == 2
+    for number, line in enumerate(places):
+        silenced = list(lines)
+        silenced[line - 1] += f"  # lossscale: ignore[{code}]"
+        left = found(command_line, "\n".join(silenced).encode())
+        assert left == [(places[1 - number], code)]
+    assert found(command_line, "\n".join(lines).encode(), "--mark", "--write", "--allow-dirty")
+    marks = command_line.bytes_on_disk()["a.py"].count(f"TODO({code})".encode())
+    assert marks == (1 if "import (" in lines[0] else 2)
+
+
+def test_a_comment_silences_one_use_of_a_method_of_keras_2(command_line):
+    uses = ["    loss = opt.get_scaled_loss(loss)", "    grads = opt.get_unscaled_gradients(grads)"]
+    lines = ["def step(opt, loss, grads):", *uses]
+    assert found(command_line, "\n".join(lines).encode(), "--keras", "3") == [
+        (2, "LS407"),
+        (3, "LS407"),
+    ]
+    lines[1] += "  # lossscale: ignore[LS407]"
+    assert found(command_line, "\n".join(lines).encode(), "--keras", "3") == [(3, "LS407")]
+
+
 def test_an_unused_comment_has_a_place_and_its_line(command_line):
     command_line.write(a=b"x = 1  # lossscale: ignore[LS301] why\n")
     (finding,) = json.loads(command_line.run("migrate", "--report", "json").out)["findings"]

@@ -295,6 +295,14 @@ EXAMPLES = {
           modules = {"mp": tf.mixed_precision}
           scale = modules["mp"].experimental.FixedLossScale(9.0)
 
+        # a place with the same text as one that a comment silences
+        > manual: import `LossScaleOptimizer` by name
+          def first(tf):
+              tf.keras.mixed_precision.experimental.set_policy(p)  # lossscale: ignore[LS902]
+
+          def second(tf):
+              return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
         # not an attribute of self
           import tensorflow as tf
           class Trainer:
@@ -398,6 +406,79 @@ EXAMPLES = {
           import tf_lossscale as tfls
           mp = tfls.contrib.mixed_precision
           print(mp.__dict__, vars(mp)["LossScaleOptimizer"], getattr(mp, "LossScaleOptimizer"))
+
+        # a name that only a private module has, whose import stays
+        > manual, --to shim: policy has no such name
+          from tensorflow.python.keras.mixed_precision.experimental import policy
+        + import tf_lossscale as tfls
+        - policy.set_policy("mixed_float16")
+        + tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+          with policy.policy_scope("float32"):
+        -     print(policy.global_policy().name)
+        +     print(tfls.keras.mixed_precision.experimental.global_policy().name)
+
+        # a name that only a private module of contrib has, under another name
+        > manual, --to shim: loss_scale_manager has no such name
+          from tensorflow.contrib.mixed_precision.python import loss_scale_manager as lsm
+        + import tf_lossscale as tfls
+          print(lsm.abc)
+        - manager = lsm.FixedLossScaleManager(8)
+        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+
+        # a name that a module never had, which an assignment holds
+        > manual, --to shim: experimental has no such name
+          import tensorflow as tf
+        + import tf_lossscale as tfls
+          mp = tf.keras.mixed_precision.experimental
+          mp.abc()
+        - mp.set_policy("mixed_float16")
+        + tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+        # a name that the final module of a private path has
+        > manual, --to shim: is private
+          from tensorflow.python.keras.mixed_precision import policy
+        + import tf_lossscale as tfls
+          print(policy.policy_defaults_to_floatx())
+        - print(policy.Policy("float32"))
+        + print(tfls.keras.mixed_precision.Policy("float32"))
+
+        # the dictionary of a module, which keeps its name
+        > manual, --to shim: __dict__
+        - from tensorflow.python.keras.mixed_precision.experimental import policy
+        + from tf_lossscale.keras.mixed_precision import experimental as policy
+          print(policy.__dict__)
+          policy.set_policy("mixed_float16")
+
+        # a name that a module of the shim lacks
+        > manual, --to shim: tfls.contrib.mixed_precision has no such name
+          from tf_lossscale.contrib import mixed_precision as lsm
+          print(lsm.abc)
+
+        # a name that a branch imports from a module of the shim that lacks it
+        > manual: tfls.contrib.mixed_precision has no such name
+          try:
+        -     from tensorflow.contrib.mixed_precision.python import loss_scale_manager
+        +     from tf_lossscale.contrib import mixed_precision as loss_scale_manager
+          except ImportError:
+              from tf_lossscale.contrib import mixed_precision as loss_scale_manager
+          print(loss_scale_manager.abc)
+
+        # an import of a name that a module of the shim lacks
+        > manual: tfls.contrib.mixed_precision has no such name
+          from tf_lossscale.contrib.mixed_precision import abc
+
+        # a name that the final module of the shim lacks
+        > manual: tfls.keras.mixed_precision has no such name
+          import tf_lossscale as tfls
+          print(tfls.keras.mixed_precision.abc)
+
+        # not what only the final module of the shim has, nor what a name of it has
+        > --to shim
+          import tf_lossscale as tfls
+          from tf_lossscale.keras.mixed_precision import allow_strategy, experimental
+          opt = tfls.keras.mixed_precision.wrap(opt)
+          policy = tfls.keras.mixed_precision.Policy.from_config(config)
+          print(tfls.keras.mixed_precision.__name__, experimental.__name__)
 
         # not a module that is only asked for a name
           import tensorflow as tf

@@ -108,6 +108,40 @@ def test_finding_has_the_path():
     assert finding.message.startswith("this string names contrib.tpu.CrossShardOptimizer, and")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("attrgetter", "with a statement, and use it in place of what the string leads to"),
+        (
+            "attrgetter of contrib",
+            "with a statement, and use it in place of what the string leads to",
+        ),
+        ("getattr", "write tf_lossscale.keras.mixed_precision.experimental in place of this"),
+        (
+            "imported under a name",
+            "write tf_lossscale.keras.mixed_precision.experimental where it is read",
+        ),
+    ],
+)
+def test_what_to_write(name, message):
+    findings = transformed(HEAD + REPORTED[name] + "\n", Options()).findings
+    assert any(message in finding.message for finding in findings)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "getattr(tf.keras.mixed_precision.experimental, 'LossScaleOptimizer')",
+        "def f(c=getattr(tf.contrib.mixed_precision, 'LossScaleOptimizer')):\n    return c",
+        "hasattr(tf.keras.mixed_precision.experimental, 'Policy')",
+    ],
+)
+def test_a_module_in_getattr_goes_to_the_shim(source):
+    for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):
+        assert source.replace("tf.", "tfls.") in transformed(HEAD + source, options).source.decode()
+        assert not left(source, options)
+
+
 @pytest.mark.parametrize("source", NOT_REPORTED.values(), ids=NOT_REPORTED)
 def test_not_reported(source):
     for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):

@@ -138,6 +138,7 @@ CALLS = {
 METHODS = {
     "its methods": MADE + "opt.loss_scale.update([])\n",
     "its parameters": MADE + "print(opt.loss_scale.increment_period)\n",
+    "its private parameters": MADE + "print(opt.loss_scale._multiplier)\n",
     "under a name": MADE + "scale = opt.loss_scale\nprint(scale.get_config())\n",
 }
 """Uses of the loss scale as an object."""

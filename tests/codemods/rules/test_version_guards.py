@@ -3,6 +3,7 @@
 Both are reported, once. More forms of guards are among the programs of `execution/`.
 """
 
+import json
 import sys
 import textwrap
 
@@ -171,6 +172,24 @@ FORMS = {
     "else": f"try:\n    import tensorflow.contrib\nexcept ImportError:\n    1\nelse:\n    {OLD}(o)",
     "an import": "try:\n    from tensorflow.compat import v1 as tf\n    old = 1\n"
     f"except ImportError:\n    old = 0\nif old:\n    {OLD}(opt)",
+    "a module": f"try:\n    import tensorflow.contrib as c\nexcept ImportError:\n    c = None\n"
+    f"if c is not None:\n    {OLD}(opt)",
+    "a module that is None before": "c = None\ntry:\n    import tensorflow.contrib as c\n"
+    f"except ImportError:\n    pass\n{OLD}(opt) if c else opt",
+    "a module of a global": "c = None\ndef load():\n    global c\n    try:\n"
+    "        from tensorflow import contrib as c\n    except ImportError:\n        pass\n"
+    f"if c:\n    {OLD}(opt)",
+    "a module that is read": "try:\n    c = tf.contrib\n    print(c)\nexcept Exception:\n"
+    f"    c = None\nhas = bool(c)\nif has:\n    {OLD}(opt)",
+    "a module of a condition": "c = None\nif IS_TF_2_3:\n    c = tf.contrib\n"
+    f"if c:\n    {OLD}(opt)",
+    "a module or None": f"c = tf.contrib if IS_TF_2_3 else None\nif c:\n    {OLD}(opt)",
+    "a part of a module": "try:\n    from tensorflow.contrib import slim\nexcept ImportError:\n"
+    f"    slim = None\nif not slim:\n    raise_later()\nelse:\n    {OLD}(opt)",
+    "TensorFlow beside a module": "try:\n    import tensorflow as tf2, tensorflow.contrib\n"
+    f"except ImportError:\n    tf2 = None\nif tf2:\n    {OLD}(opt)",
+    "suppress": "old = False\nwith contextlib.suppress(ImportError):\n"
+    f"    import tensorflow.contrib\n    old = True\nif old:\n    {OLD}(opt)",
     "a default": f"def wrap(opt, old=IS_TF_2_3):\n    return {OLD}(opt) if old else opt",
 }
 
@@ -207,6 +226,13 @@ def test_other_forms_of_guards_are_reported_once(form, target):
         f"try:\n    tpu = tf.TPU()\nexcept ValueError:\n    tpu = None\nif tpu:\n    {OLD}(opt)",
         f"try:\n    import tensorflow\n    a = 1\nexcept ImportError:\n    a = 0\na and {OLD}(opt)",
         f"if tf.__version__ < '2':\n    raise RuntimeError\n{OLD}(opt)",
+        f"try:\n    import tensorflow as t\nexcept ImportError:\n    t = None\nt and {OLD}(opt)",
+        "try:\n    import tensorflow.compat.v1 as t\n    from tensorflow.keras import layers\n"
+        f"except ImportError:\n    t = None\nif t:\n    {OLD}(opt)",
+        "try:\n    from tensorflow.keras import mixed_precision as m\nexcept ImportError:\n"
+        f"    m = None\nif m:\n    {OLD}(opt)",
+        "try:\n    import tensorflow.contrib as c\nexcept ImportError:\n    c = None\n"
+        f"if c.layers.flatten(x):\n    {OLD}(opt)",
         f"{MAKE}if IS_TF_2_3:\n    tf.app.run(old)\nelse:\n    app.run(old)",
     ],
 )
@@ -283,6 +309,136 @@ except ImportError:
     (finding,) = [finding for finding in result.findings if finding.code == "LS908"]
     assert finding.outcome is Safety.MANUAL
     assert "this import succeeds on every TensorFlow" in finding.message
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("names", "lines"), [("mixed_precision as mp", [2]), ("mixed_precision as mp, slim", [2, 6])]
+)
+def test_a_module_of_the_shim_is_none_only_beside_another_import(names, lines, target):
+    """The import is reported; what tests its result is right if the shim has all that is tried."""
+    source = f"""\
+try:
+    from tensorflow.contrib import {names}
+except ImportError:
+    mp = None
+if mp is not None:
+    opt = mp.LossScaleOptimizer(opt, manager)
+"""
+    result = transformed(source, TARGETS[target])
+    assert [finding.line for finding in result.findings if finding.code == "LS908"] == lines
+
+
+LEGACY = "from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer"
+CURRENT = "from tensorflow.keras.mixed_precision import LossScaleOptimizer"
+HAS = "hasattr(tf.keras.mixed_precision, 'experimental')"
+CALLS = ("LossScaleOptimizer(opt, 'dynamic')", "LossScaleOptimizer(opt)")
+TESTED_AGAIN = {
+    "branches": "if {0}:\n    {1}\nelse:\n    {2}",
+    "one branch": "if {0}:\n    {1}",
+    "an expression": "{1} if {0} else {2}",
+    "an exit": "def wrap(opt):\n    if {0}:\n        return {1}\n    return {2}",
+    "a flag": "OLD = {0}\nif OLD:\n    {1}\nelse:\n    {2}",
+    "a flag of a different try": "try:\n    import tensorflow.contrib\n    OLD = 1\n"
+    "except ImportError:\n    OLD = 0\nif OLD:\n    {1}\nelse:\n    {2}",
+    "functions": "def old(opt):\n    {1}\ndef new(opt):\n    {2}\nold(opt) if {0} else new(opt)",
+    "arguments": "more = {{'loss_scale': 8}} if {0} else {{}}\nLossScaleOptimizer(opt, **more)",
+    "an item": "more = {{}}\nif {0}:\n    more['dynamic'] = True\nLossScaleOptimizer(opt, **more)",
+}
+
+
+@pytest.mark.parametrize("imports", [(LEGACY, CURRENT), (CURRENT, LEGACY)])
+@pytest.mark.parametrize("form", TESTED_AGAIN)
+def test_another_test_beside_a_tried_import_is_reported(form, imports):
+    """The shim has both classes on every version, so the first is always imported."""
+    source = "import tensorflow as tf\ntry:\n    {}\nexcept ImportError:\n    {}\n".format(*imports)
+    source += TESTED_AGAIN[form].format(HAS, *CALLS) + "\n"
+    first = transformed(source, TARGETS["shim"])
+    again = transform(first.source, TARGETS["shim"])
+    assert again.source == first.source
+    for result in (first, again):
+        (finding,) = [finding for finding in result.findings if finding.code == "LS908"]
+        assert finding.outcome is Safety.MANUAL
+        assert "the `try` that binds this succeeds on every TensorFlow" in finding.message
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [
+        "if {0}:\n    {1}\nelse:\n    {2}",
+        "mp.LossScaleOptimizer(opt, 'dynamic') if {0} else mp.LossScaleOptimizer(opt)",
+    ],
+)
+def test_another_test_beside_a_module_that_is_tried_is_reported(uses):
+    source = """\
+import tensorflow as tf
+try:
+    from tensorflow.keras.mixed_precision import experimental as mp
+except ImportError:
+    from tensorflow.keras import mixed_precision as mp
+"""
+    source += uses.format(HAS, "mp.set_policy('float16')", "mp.set_global_policy('float16')")
+    found = transformed(source + "\n", TARGETS["shim"]).findings
+    assert [finding.outcome for finding in found if finding.code == "LS908"] == [Safety.MANUAL]
+
+
+ELSEWHERE = {
+    "a try": ("try:\n    {}\nexcept ImportError:\n    {}\nOLD = {}\n", Safety.MANUAL),
+    "a try with a flag": (
+        "try:\n    {}\n    OLD = True\nexcept ImportError:\n    {}\n    OLD = False\n",
+        Safety.SAFE,
+    ),
+    "a test": ("OLD = {2}\nif OLD:\n    {0}\nelse:\n    {1}\n", Safety.SAFE),
+}
+
+
+@pytest.mark.parametrize("form", ELSEWHERE)
+def test_another_test_in_a_different_file_is_reported(form, command_line):
+    binds, outcome = ELSEWHERE[form]
+    files = {
+        "compat.py": "import tensorflow as tf\n" + binds.format(LEGACY, CURRENT, HAS),
+        "main.py": "from compat import OLD, LossScaleOptimizer\nopt = {} if OLD else {}\n".format(
+            *CALLS
+        ),
+    }
+    for name, source in files.items():
+        command_line.path(name).write_text(source)
+    argv = ["migrate", ".", "--write", "--allow-dirty", "--report", "json", "--to", "shim"]
+    for _ in range(2):
+        findings = json.loads(command_line.run(*argv).out)["findings"]
+        found = [finding for finding in findings if finding["code"] == "LS908"]
+        assert {finding["outcome"] for finding in found if finding["path"] == "main.py"} == {
+            outcome.value
+        }
+
+
+@pytest.mark.parametrize("imports", [(LEGACY, CURRENT), (CURRENT, LEGACY)])
+@pytest.mark.parametrize(
+    "uses",
+    [
+        "{1}",
+        "if gpu:\n    {1}\nelse:\n    {2}",
+        "if is_first:\n    {1}\nelse:\n    {2}",
+        "if 'dynamic' in vars(LossScaleOptimizer):\n    {2}\nelse:\n    {1}",
+        "opt = old() if {0} else new()\n{1}",
+        "if {0}:\n    LossScaleOptimizer(old, 8)\nelse:\n    LossScaleOptimizer(new, 8)",
+        "if {0} and isinstance(opt, (Other, LossScaleOptimizer)):\n    opt = opt.inner",
+        "if {0}:\n    {1}\nelse:\n    raise RuntimeError",
+    ],
+)
+def test_uses_that_fit_an_import_that_is_tried_are_right(uses, imports):
+    source = """\
+try:
+    import tensorflow as tf
+    {}
+    is_first = True
+except ImportError:
+    {}
+    is_first = False
+""".format(*imports)
+    source += uses.format(HAS, *CALLS) + "\n"
+    found = transformed(source, TARGETS["shim"]).findings
+    assert [finding.outcome for finding in found if finding.code == "LS908"] == [Safety.SAFE]
 
 
 MODULES = {
@@ -425,3 +581,21 @@ def test_another_branch_that_raises_is_named(form):
     result = transformed(f"import tensorflow as tf\n{form.format(has, WRAP)}\n", Options())
     (finding,) = (reported for reported in result.findings if reported.outcome is Safety.MANUAL)
     assert "the other one raises an error: write tfls.keras" in finding.message
+
+
+def test_a_sum_over_shards_scales_no_loss():
+    """In a second run, too, when it is no legacy name any more."""
+    source = (
+        "import tensorflow as tf\n"
+        "opt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
+        "try:\n    import tensorflow.contrib as contrib\n"
+        "except ImportError:\n    contrib = None\n"
+        "if contrib is not None:\n"
+        "    opt = contrib.mixed_precision.LossScaleOptimizer(opt, manager)\n"
+    )
+    for target in ("shim", "final, Keras 3"):
+        for _ in range(2):
+            result = transformed(source, TARGETS[target])
+            found = [finding for finding in result.findings if finding.code == "LS908"]
+            assert [finding.outcome for finding in found] == [Safety.MANUAL]
+            source = result.source.decode()
