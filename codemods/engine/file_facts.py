@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Callable
+from typing import Callable, Optional
 
 import libcst as cst
 
@@ -14,7 +14,7 @@ from ..resolve.mentions import Mention
 from ..resolve.places import Place, Reference, Why
 from ..resolve.program import Program
 from ..resolve.qualified_names import CALL
-from ..resolve.scopes import ScopeKind
+from ..resolve.scopes import Scope, ScopeKind
 from ..resolve.vocabulary import REWRITE, SCALING
 from ..rewrite.proposal import Obstacle
 from ..rules.rule import Rule
@@ -26,6 +26,7 @@ __all__ = ["Locate", "exports_of", "facts_of", "kept_places", "need_at", "obstac
 
 _SUPPRESSED = "a comment suppresses the finding, so this place stays"
 _READ_NAME_IS_ABSENT = "a name that nothing replaces is read from it, so this place stays"
+_BESIDE_ABSENT = "a name that nothing replaces is read from the same module, so this place stays"
 _NOT_SELECTED = "--select or --ignore leaves this place as it is"
 _NOT_MAKING = (Mention.IMPORT, Mention.TEST, Mention.ANNOTATION, Mention.ALIAS)
 _MIXED = "mixed_float16"
@@ -82,7 +83,8 @@ def kept_places(
 
     What binds a name that such a place reads is one of them. So is what binds a module of which a
     name is read that nothing replaces: that place is reported, and would read the name from nothing
-    if the import was gone.
+    if the import was gone. If something else replaces that module, or reads it as a value, the
+    other places that begin with its name stay, too.
     """
     places = [place for place in program.places() if _moves(place, options)]
     found = {
@@ -91,6 +93,8 @@ def kept_places(
     for place in _silenced(places, sources, locate):
         found.setdefault(place.node, _SUPPRESSED)
     absent = [use for use in program.namespaces if program.mentions.absent_name(use)]
+    for place in _beside(program, absent, places):
+        found.setdefault(place.node, _BESIDE_ABSENT)
     if found or absent:
         _add_what_binds(program, places, absent, found)
     return found
@@ -131,6 +135,36 @@ def _add_what_binds(
             if node in by_node and node not in kept:
                 kept[node] = reason
                 pending.append((by_node[node], reason))
+
+
+def _beside(program: Program, absent: Sequence[Place], places: Sequence[Place]) -> Iterator[Place]:
+    """The places that begin with the same name as one of `absent`, and must stay with it.
+
+    Otherwise only what binds the name stays, and the other places get a name of their own.
+    """
+    bound = {place.node for place in places}
+    variables = {
+        _variable(use)
+        for use in absent
+        if not bound.isdisjoint(_binding_nodes(use)) and _may_change(program, *_variable(use))
+    }
+    for place in places if variables else ():
+        if place.root is not None and _variable(place) in variables:
+            yield place
+
+
+def _may_change(program: Program, owner: Optional[Scope], name: str) -> bool:
+    """Whether a name is bound more than once, or is more than a module of which names are read."""
+    if owner is None or len(owner.bindings[name]) > 1:
+        return True
+    loads = program.loads_of(owner, name)
+    return not all(isinstance(program.parents.get(load), cst.Attribute) for load in loads)
+
+
+def _variable(place: Place) -> tuple[Optional[Scope], str]:
+    """The first name of a place, and the scope that it belongs to."""
+    name = place.root.value if place.root is not None else ""
+    return place.scope.owner(name), name
 
 
 def _binding_nodes(place: Place) -> Iterator[cst.CSTNode]:

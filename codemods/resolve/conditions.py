@@ -21,7 +21,6 @@ from .legacy_symbols import (
     is_of_tensorflow,
     is_whole,
     legacy_of,
-    namespace_of,
     root_of,
     shows_version,
     twin_of,
@@ -368,7 +367,7 @@ def _is_optional(program: ResolvedProgram, scope: Scope, name: str) -> bool:
     return any(
         tries.intersection(_tries_around(program, binding.node))
         for binding in program.imports()
-        if _is_removed(binding.path) or _is_removed(program.code(binding.node).split()[0])
+        if _may_be_missing(binding.path) or _may_be_missing(program.code(binding.node).split()[0])
     )
 
 
@@ -386,18 +385,13 @@ _EVERYWHERE = ("", "keras", "keras.optimizers", "train")
 
 
 def _may_be_missing(path: str) -> bool:
-    """Whether the newest TensorFlow may not have a part of it that does not go to the shim."""
-    root = root_of(path)
-    if root is None or root.rest in _EVERYWHERE:
-        return False
-    module = namespace_of(path)
-    return legacy_of(path) is None and not is_whole(path) and not (module and module.is_current)
+    """Whether TensorFlow 2 lacks a part of TensorFlow 1 that does not go to the shim.
 
-
-def _is_removed(path: str) -> bool:
-    """Whether a path is below `tensorflow.contrib`, and does not go to the shim."""
+    Other parts are missing where TensorFlow is, which a program may do without.
+    """
     root = root_of(path)
-    return root is not None and root.rest.startswith("contrib") and _may_be_missing(path)
+    is_contrib = root is not None and root.rest.partition(".")[0] == "contrib"
+    return is_contrib and legacy_of(path) is None and not is_whole(path)
 
 
 def _tries_around(program: ResolvedProgram, node: cst.CSTNode) -> Iterator[_Tried]:

@@ -709,9 +709,9 @@ def _used(program: ResolvedProgram) -> list[Place]:
 
 
 def _around_scaling(program: ResolvedProgram, sums: bool) -> set[cst.CSTNode]:
-    """What uses a legacy name to scale the loss, and what is around these; with `sums`, to sum."""
+    """What uses a legacy name to scale the loss, and what is around these; with `sums`, any."""
     found = [*_used(program), *_through_others(program)]
-    scaling = [place.node for place in found if _only_sums(place) is sums]
+    scaling = [place.node for place in found if sums or not _only_sums(place)]
     for node in tuple(scaling):
         for uses in _uses(program, node):
             scaling += [use for use in uses if isinstance(use, cst.Name)]
@@ -727,23 +727,20 @@ def _have_final(program: ResolvedProgram, parts: Collection[cst.CSTNode], place:
 def _around_finals(program: ResolvedProgram, is_on_shim: bool, sums: bool) -> set[cst.CSTNode]:
     """What uses the current API, or the shim if a place is not on it, and what is around these.
 
-    With `sums`, only what sums over shards; otherwise only the rest.
+    Without `sums`, not what sums over shards.
     """
-    places = program.places()
-    others = [place for place in places if _only_sums(place) is not sums]
-    finals: list[cst.CSTNode] = []
-    for place in places:
-        counts = not is_on_shim if _is_on_shim(place) else is_final(place)
-        if counts and place not in others:
-            finals.append(place.node)
-    finals += [migrated for migrated, name in program.migrated if (name in CROSS_SHARD) is sums]
+    others = [] if sums else [place for place in program.places() if _only_sums(place)]
+    finals = [
+        place.node
+        for place in program.places()
+        if place not in others
+        if (not is_on_shim if _is_on_shim(place) else is_final(place))
+    ]
+    finals += [node for node, name in program.migrated if sums or name not in CROSS_SHARD]
     finals += [imported.node for imported in program.imports() if _is_final_import(imported.path)]
-    used = itertools.chain.from_iterable(
-        itertools.chain.from_iterable(_uses(program, node)) for node in finals
-    )
-    roots = {place.root for place in others}
-    found = {*finals, *used} - roots
-    return found.union(*(program.ancestors(node) for node in found))
+    used = itertools.chain.from_iterable(itertools.chain(*_uses(program, node)) for node in finals)
+    found = {*finals, *used} - {place.root for place in others}
+    return found.union(*map(program.ancestors, found))
 
 
 def _handles_missing(program: ResolvedProgram, handler: cst.ExceptHandler) -> bool:

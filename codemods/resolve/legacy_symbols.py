@@ -443,9 +443,14 @@ _OWN = ("keras.mixed_precision.allow_strategy", "keras.mixed_precision.wrap")
 
 
 def is_absent_from_shim(path: str) -> bool:
-    """Whether a path is a name in one of the shim's modules that this module does not have."""
+    """Whether a path is a name in one of the shim's modules that this module does not have.
+
+    The final module is none of these: each Keras has other names there.
+    """
     module, _, name = path.partition(".")[2].rpartition(".")
     if not is_of_shim(path) or module not in NAMESPACES or is_special(name):
+        return False
+    if _FAMILIES.get(module) is Family.FINAL:
         return False
     is_module = any(f"{space}.".startswith(f"{module}.{name}.") for space in NAMESPACES)
     is_own = f"{module}.{name}" in _OWN

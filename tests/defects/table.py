@@ -1255,12 +1255,24 @@ CODEMODS = r"""
     + return written
 
     # codemods/rules/test_paths_in_strings.py::test_a_module_in_getattr_goes_to_the_shim
-    - if function == "dir" or use.is_whole:
-    + if function == "dir":
+    - return not use.is_whole or len(call.args) > 2 or bool(program.written)
+    + return True
+
+    # codemods/rules/test_version_guards.py::test_what_is_missing_only_without_tensorflow_is_no_flag
+    - return is_contrib and legacy_of(path) is None and not is_whole(path)
+    + return legacy_of(path) is None and not is_whole(path)
 
     # codemods/rules/test_version_guards.py::test_a_sum_over_shards_scales_no_loss
-    - scaling = [place.node for place in found if _only_sums(place) is sums]
+    - scaling = [place.node for place in found if sums or not _only_sums(place)]
     + scaling = [place.node for place in found]
+
+    # codemods/rules/test_rules.py::test_example
+    - for place in _beside(program, absent, places):
+    + for place in ():
+    - if owner is None or len(owner.bindings[name]) > 1:
+    + if owner is None:
+    - return not is_wrapper and not program.cached(_sources_of_wrapped).isdisjoint(sources)
+    + return not program.cached(_sources_of_wrapped).isdisjoint(sources)
 
     # codemods/rules/test_paths_in_strings.py::test_what_to_write
     - return (_CALLED if is_whole else _LEADING).format(found.written, found.twin)

@@ -180,7 +180,9 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 def _is_inner(program: Program, node: cst.BaseExpression) -> bool:
     """Whether a node is what a Keras loss-scale optimizer wraps, also under the name it had."""
     if not isinstance(node, cst.Attribute) or node.attr.value not in _UNWRAPPED:
-        return not program.cached(_sources_of_wrapped).isdisjoint(program.values.sources_of(node))
+        is_wrapper = program.classes.can_be_made_here(node)  # `opt = LossScaleOptimizer(opt)`
+        sources = program.values.sources_of(node)
+        return not is_wrapper and not program.cached(_sources_of_wrapped).isdisjoint(sources)
     return program.classes.may_be_loss_scale_optimizer(node.value)
 
 
@@ -210,6 +212,15 @@ RULE = Rule(
               while hasattr(optimizer, "_optimizer"):
                   optimizer = optimizer._optimizer
               return optimizer
+
+        # not a loss-scale optimizer that has the name of what it wraps
+        > --keras 3
+          import tensorflow as tf
+          import tf_lossscale as tfls
+
+          opt = tf.keras.optimizers.SGD(0.5)
+          opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+          opt.lr = 0.25
 
         # the learning rate of an inner optimizer
         > manual, --keras 3

@@ -131,16 +131,23 @@ def _missing(use: NamespaceUse) -> str:
 
 
 def _absent_from_shim(program: Program) -> Iterator[Proposal]:
-    """Reports names that a module of the shim lacks that is no place of its own.
-
-    That is its final module, and one that only a branch imports in place of TensorFlow's.
-    """
+    """Reports names that a module of the shim lacks, where only a branch imports that module."""
     for node, name in program.migrated:
         if not isinstance(node, cst.Attribute) or program.is_stored(node):
             continue
-        for path in filter(legacy_symbols.is_absent_from_shim, program.paths_of(node)):
-            module = legacy_symbols.shown_path(path.rpartition(".")[0])
+        paths = program.paths_of(node)
+        on_shim = list(filter(legacy_symbols.is_absent_from_shim, paths))
+        if on_shim and all(map(_is_absent, paths)):
+            module = legacy_symbols.shown_path(on_shim[0].rpartition(".")[0])
             yield Proposal.report(node, "LS909", name, _ABSENT_FROM_SHIM.format(module))
+
+
+def _is_absent(path: str) -> bool:
+    """Whether no module of the shim has a name, also if its module is not yet the shim's."""
+    module, _, name = path.rpartition(".")
+    is_known = legacy_symbols.is_of_shim(path) or legacy_symbols.is_whole(module)
+    twin = f"{legacy_symbols.twin_of(module)}.{name}"
+    return is_known and legacy_symbols.is_absent_from_shim(twin)
 
 
 def _dictionary(program: Program, use: NamespaceUse, name: str) -> Optional[cst.CSTNode]:
@@ -172,9 +179,12 @@ def _is_read_here(program: Program, use: NamespaceUse) -> bool:
     is_named = isinstance(call, cst.Call) and any(
         isinstance(argument.value, cst.SimpleString) for argument in call.args[1:2]
     )
-    if function == "dir" or use.is_whole:
+    if function == "dir":
         return use.module.is_final
-    return function == "hasattr" or (function == "getattr" and is_named)
+    if function == "getattr" and is_named and isinstance(call, cst.Call):
+        # With a default, it is a test, too. What the program sets stays on the old module.
+        return not use.is_whole or len(call.args) > 2 or bool(program.written)
+    return function == "hasattr"
 
 
 def _stays_bound(program: Program, use: NamespaceUse, decision: Decision) -> bool:

@@ -442,6 +442,33 @@ EXAMPLES = {
         - print(policy.Policy("float32"))
         + print(tfls.keras.mixed_precision.Policy("float32"))
 
+        # a name that a module never had, where the module may be None
+        > manual: experimental has no such name
+          try:
+              from tensorflow.keras.mixed_precision import experimental as mp
+          except ImportError:
+              mp = None
+          if mp:
+              mp.abc()
+
+        # a name that a module never had, where something else replaces the module
+        > manual: mixed_precision has no such name
+          from tensorflow.contrib import mixed_precision as mp
+
+          def without():
+              global mp
+              mp = None
+
+          without()
+          print(mp.abc, mp.FixedLossScaleManager(8))
+
+        # not a test of a module, nor what the program sets in it
+        > manual, --to shim: the program assigns to this name
+          import tensorflow as tf
+          print(hasattr(tf.keras.mixed_precision.experimental, "Policy"))
+          tf.keras.mixed_precision.experimental.Policy = Mine
+          print(getattr(tf.keras.mixed_precision.experimental, "Policy"))
+
         # the dictionary of a module, which keeps its name
         > manual, --to shim: __dict__
         - from tensorflow.python.keras.mixed_precision.experimental import policy
@@ -467,17 +494,13 @@ EXAMPLES = {
         > manual: tfls.contrib.mixed_precision has no such name
           from tf_lossscale.contrib.mixed_precision import abc
 
-        # a name that the final module of the shim lacks
-        > manual: tfls.keras.mixed_precision has no such name
-          import tf_lossscale as tfls
-          print(tfls.keras.mixed_precision.abc)
-
-        # not what only the final module of the shim has, nor what a name of it has
+        # not what the final module of some Keras has, nor what a name of the shim's has
         > --to shim
           import tf_lossscale as tfls
           from tf_lossscale.keras.mixed_precision import allow_strategy, experimental
           opt = tfls.keras.mixed_precision.wrap(opt)
           policy = tfls.keras.mixed_precision.Policy.from_config(config)
+          tfls.keras.mixed_precision.set_dtype_policy(policy)
           print(tfls.keras.mixed_precision.__name__, experimental.__name__)
 
         # not a module that is only asked for a name

@@ -133,7 +133,6 @@ def test_what_to_write(name, message):
     [
         "getattr(tf.keras.mixed_precision.experimental, 'LossScaleOptimizer')",
         "def f(c=getattr(tf.contrib.mixed_precision, 'LossScaleOptimizer')):\n    return c",
-        "hasattr(tf.keras.mixed_precision.experimental, 'Policy')",
     ],
 )
 def test_a_module_in_getattr_goes_to_the_shim(source):

@@ -599,3 +599,18 @@ def test_a_sum_over_shards_scales_no_loss():
             found = [finding for finding in result.findings if finding.code == "LS908"]
             assert [finding.outcome for finding in found] == [Safety.MANUAL]
             source = result.source.decode()
+
+
+@pytest.mark.parametrize(
+    "imported",
+    ["from tensorflow.keras import layers", "from tensorflow.python.framework import ops"],
+)
+def test_what_is_missing_only_without_tensorflow_is_no_flag(imported):
+    name = imported.split()[-1]
+    source = (
+        f"try:\n    import tensorflow as tf\n    {imported}\nexcept ImportError:\n"
+        f"    {name} = None\nif {name}:\n"
+        '    opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")\n'
+    )
+    findings = transformed(source, TARGETS["shim"]).findings
+    assert not [finding for finding in findings if finding.code == "LS908"]
