@@ -225,8 +225,10 @@ def _of_kept(program: Program, kept: Mapping[cst.CSTNode, str]) -> Iterable[Obst
     An import that stays only for a name that nothing replaces leads to no such symbol.
     """
     for place in program.places() if kept else ():
-        reason = kept.get(place.node, _READ_NAME_IS_ABSENT)
-        if reason == _READ_NAME_IS_ABSENT or set(place.groups) & set(_SAME_SYMBOLS):
+        reason = kept.get(place.node)
+        if reason is None or reason == _READ_NAME_IS_ABSENT:
+            continue
+        if set(place.groups) & set(_SAME_SYMBOLS):
             continue
         yield from Obstacle.of_place(place, code_of_place(place), reason)
 

@@ -54,7 +54,6 @@ _HOLDERS = (
     cst.Arg, cst.Dict, cst.DictElement, cst.Element, cst.IfExp, cst.Lambda, cst.List, cst.Set,
     cst.Tuple,
 )  # fmt: skip
-_CLASS_TESTS = ("isinstance", "issubclass")
 _HOLDING = ("OrderedDict", "dict", "partial", "staticmethod")
 
 
@@ -319,9 +318,8 @@ def _reads_of_tried(
 
 def _is_tested_for(program: ResolvedProgram, read: cst.CSTNode) -> bool:
     """Whether a class is only tested for, as in `isinstance(opt, (Scaled, LossScaleOptimizer))`."""
-    _, argument = program.outside(read, (cst.Attribute, cst.Element, cst.Tuple))
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    return isinstance(call, cst.Call) and last_name(call.func) in _CLASS_TESTS
+    chain, _ = program.outside(read, (cst.Attribute,))
+    return program.mentions.tested_object(chain) is not None
 
 
 def _is_used_alike(program: ResolvedProgram, guard: Branch, uses: Collection[cst.CSTNode]) -> bool:
@@ -729,7 +727,7 @@ def _around_finals(program: ResolvedProgram, is_on_shim: bool, sums: bool) -> se
 
     Without `sums`, not what sums over shards.
     """
-    others = [] if sums else [place for place in program.places() if _only_sums(place)]
+    others = set() if sums else set(filter(_only_sums, program.places()))
     finals = [
         place.node
         for place in program.places()

@@ -438,23 +438,17 @@ def is_whole(path: str) -> bool:
     return not module.has_others and module.family is not Family.FINAL
 
 
-_OWN = ("keras.mixed_precision.allow_strategy", "keras.mixed_precision.wrap")
-"""What the shim's modules have, and TensorFlow's never had."""
-
-
 def is_absent_from_shim(path: str) -> bool:
     """Whether a path is a name in one of the shim's modules that this module does not have.
 
     The final module is none of these: each Keras has other names there.
     """
     module, _, name = path.partition(".")[2].rpartition(".")
-    if not is_of_shim(path) or module not in NAMESPACES or is_special(name):
-        return False
-    if _FAMILIES.get(module) is Family.FINAL:
+    is_known = module in NAMESPACES and _FAMILIES.get(module) is not Family.FINAL
+    if not is_of_shim(path) or not is_known or is_special(name):
         return False
     is_module = any(f"{space}.".startswith(f"{module}.{name}.") for space in NAMESPACES)
-    is_own = f"{module}.{name}" in _OWN
-    return not (is_module or is_own or name in NAMESPACES[module])
+    return not (is_module or name in NAMESPACES[module])
 
 
 def is_special(name: str) -> bool:

@@ -87,8 +87,8 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
 
 def _message(program: Program, string: cst.SimpleString, found: LegacyPath) -> str:
     """What to write for a call that names a part of a legacy path."""
-    call = program.parents.get(program.parents[string])
-    assert isinstance(call, cst.Call)
+    call = _call_with(program, string)
+    assert call is not None
     if tree.last_name(call.func) == "object":
         return _PATCHED.format(found.written, found.twin.rpartition(".")[0])
     is_whole = _path_of(program, call) == found.path
@@ -97,11 +97,17 @@ def _message(program: Program, string: cst.SimpleString, found: LegacyPath) -> s
 
 def _message_of_path(program: Program, string: cst.SimpleString, found: LegacyPath) -> str:
     """What to write for a string that names a legacy path, or attributes of TensorFlow."""
-    argument = program.parents.get(string)
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    is_got = isinstance(call, cst.Call) and _function_of(program, call) == _GETTING
+    call = _call_with(program, string)
+    is_got = call is not None and _function_of(program, call) == _GETTING
     is_relative = is_got or found.written.partition(".")[0] in _ATTRIBUTES
     return (_OF_ATTRIBUTES if is_relative else _PATH).format(found.written, found.twin)
+
+
+def _call_with(program: Program, string: cst.SimpleString) -> Optional[cst.Call]:
+    """The call that a string is an argument of, if it is one."""
+    argument = program.parents.get(string)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    return call if isinstance(call, cst.Call) else None
 
 
 def _is_item_stored(program: Program, string: cst.SimpleString) -> bool:
@@ -112,9 +118,8 @@ def _is_item_stored(program: Program, string: cst.SimpleString) -> bool:
 
 def _is_set(program: Program, string: cst.SimpleString) -> bool:
     """Whether a string is the name in `setattr(module, "...", value)`."""
-    argument = program.parents.get(string)
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+    call = _call_with(program, string)
+    if call is None or not any(argument.value is string for argument in call.args[1:2]):
         return False
     return tree.last_name(call.func) in ("delattr", "setattr")
 
@@ -129,14 +134,13 @@ def in_data(line: str, options: Options) -> Iterator[Named]:
 
 def _completed(program: Program, string: cst.SimpleString, legacy_paths: LegacyPaths) -> str:
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
-    argument = program.parents.get(string)
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call):
+    call = _call_with(program, string)
+    if call is None:
         return ""  # nearly all strings
     function = _function_of(program, call)
     if function not in (*_NAMING, *_IMPORTING):
         return ""
-    if function in _IMPORTING and argument is not call.args[0]:
+    if function in _IMPORTING and string is not call.args[0].value:
         return ""  # the package of a relative name
     modules = [use.node for use in program.namespaces if use.keeps_names]
     base = _path_of(program, call) if call.args[0].value not in modules else ""
