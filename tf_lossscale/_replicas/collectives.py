@@ -165,10 +165,10 @@ def _reduce_all(
     # device would wait for each other.
     with tf1.device(None), tf1.device(shards.device):
         if step is None:
-            key = next_keys(shards, shards.loop)[-1]
+            key = next_keys(shards, graphs.current_loop())[-1]
             return [check_between_workers(step_of(call, shards.groups, []), [], shards, key)]
         if len(shards.devices) > 1:
-            next_keys(shards, shards.loop, 0)  # only to check that the loop is the same
+            next_keys(shards, graphs.current_loop(), 0)  # only to check that the loop is the same
         with tf.control_dependencies([replicas.advance(shards.device)]):
             results = [check_between_workers(step, values, shards, CHECK_KEY)]
         if values:
@@ -185,7 +185,7 @@ def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
 
     The next round of a loop waits for the sum of this one.
     """
-    loop = shards.loop
+    loop = graphs.current_loop()
     # In a loop of control flow v1, in a Session's graph.
     apart = loop is not None and not hasattr(tf1.get_default_graph(), "outer_graph")
     keys = next_keys(shards, None if apart else loop)
@@ -202,15 +202,18 @@ def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
     if apart:
         with tf1.device(None), tf1.device(shards.device):
             return graphs.call_round_by_round(reduce, value)
+    if loop is not None and not graphs.rounds_can_wait():
+        raise NotImplementedError(
+            "A sum over replicas is in a branch, a loop or a function that is itself in a loop, in "
+            "a Session's graph. The rounds of that loop would overlap, and the sums fail. Put the "
+            "sum into the body of the loop itself, or call "
+            "tf.compat.v1.disable_control_flow_v2() before the graph is built."
+        )
     total = reduce(value)
     if loop is not None:
-        # The next round of a function's loop must wait. Rounds overlap unless a tensor prevents it,
-        # and a round does not wait for collectives, which TensorFlow considers free of side
-        # effects. But a collective that starts again while its devices are still finding each other
-        # fails ("did not find collective implementation"). A round does wait for operations with
-        # side effects, of which this one costs least.
-        with tf.control_dependencies([total]), tf1.device(None), tf1.device("CPU:0"):
-            tf.raw_ops.Timestamp()
+        # A collective that starts again while its devices are still finding each other fails ("did
+        # not find collective implementation"), and TensorFlow considers it free of side effects.
+        graphs.let_next_round_wait(total, replicas.host_of(shards.device))
     return total
 
 
@@ -254,8 +257,9 @@ def check_between_workers(
         everybody = group_key(shards, list(range(shards.number)))
         rows = replicas.collective_reduce(own, shards.number, everybody, key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
-        with tf1.device(replicas.host_of(shards.device)):
-            waited = [] if graphs.outermost_graph() is None else [_wait_unless(same)]
+        host = replicas.host_of(shards.device)
+        with tf1.device(host):
+            waited = [] if graphs.outermost_graph() is None else [_wait_unless(same, host)]
             with tf.control_dependencies(waited):
                 data = [_MESSAGE, step.text, _ADVICE, rows]
                 check = tf.raw_ops.Assert(condition=same, data=data, summarize=4 * shards.number)
@@ -263,14 +267,19 @@ def check_between_workers(
             return tf.identity(same)
 
 
-def _wait_unless(same: Tensor) -> Operation:
-    """Returns a tensor that is computed immediately if `same` is true, else after `_GRACE`."""
+def _wait_unless(same: Tensor, host: str) -> Operation:
+    """Returns a tensor that `host` computes immediately if `same` is true, else after `_GRACE`."""
 
     def wait() -> Tensor:
         time.sleep(_GRACE)
         return np.bool_(False)
 
-    return tf.cond(same, lambda: tf.constant(True), lambda: tf.numpy_function(wait, [], tf.bool))
+    def wait_on_host() -> Tensor:
+        # A function, as some versions place such an operation, in branches, on "localhost".
+        with tf1.device(lambda _: host):
+            return tf.numpy_function(wait, [], tf.bool)
+
+    return tf.cond(same, lambda: tf.constant(True), wait_on_host)
 
 
 def _sum_key(value: Tensor, position: int, shards: Shards) -> Tensor:

@@ -25,7 +25,7 @@ from tf_lossscale._types import Loop, Strategy, Tensor
 from tf_lossscale._versions import replicas
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.callers import innermost_line_outside
-from tf_lossscale._versions.graphs import current_loop, outermost_graph
+from tf_lossscale._versions.graphs import outermost_graph
 
 
 class Shards(NamedTuple):
@@ -51,11 +51,6 @@ class Shards(NamedTuple):
     def group(self) -> int:
         """The number of the group of this replica."""
         return next(number for number, group in enumerate(self.groups) if self.replica in group)
-
-    @property
-    def loop(self) -> Optional[Loop]:
-        """The loop that is being built, which the replicas of this process must share, or None."""
-        return current_loop() if len(self.devices) > 1 else None
 
 
 def current_shards(who: str, group_assignment: Optional[Sequence[Sequence[int]]] = None) -> Shards:

@@ -67,7 +67,13 @@ def calls_of_functions(graph: Graph, start: int = 0) -> Iterator[Tuple[Operation
 
 def outermost_graph() -> Optional[Graph]:
     """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
-    # Leaves `tf.function`, `tf.cond` and the like.
+    for graph in graphs_around():
+        if not hasattr(graph, "outer_graph"):
+            return graph
+        if not is_branch(graph):
+            break
+    # Leaves `tf.function` and the like. In the threads of replicas, it knows nothing of a graph
+    # around a branch or a loop.
     with tf.init_scope():
         return None if tf.executing_eagerly() else tf1.get_default_graph()
 
@@ -81,6 +87,32 @@ def current_loop() -> Optional[Loop]:
         if type(graph).__name__ == "WhileBodyFuncGraph":
             return graph
     return None
+
+
+def rounds_can_wait() -> bool:
+    """Returns whether `let_next_round_wait` works in the graph that is being built.
+
+    It does not in a Session's graph if a branch, a loop or a function is between the current graph
+    and the loop's body: there, rounds do not wait for what these do.
+    """
+    return not any(
+        type(graph).__name__ == "WhileBodyFuncGraph" and not graph._add_control_dependencies
+        for graph in list(graphs_around())[1:]
+    )
+
+
+def let_next_round_wait(tensor: Tensor, host: str) -> None:
+    """Makes the next round of a loop of control flow v2 wait until `tensor` is computed.
+
+    Rounds overlap, unless they depend on each other's tensors. But a round waits for operations
+    with side effects, of which this one, on the device `host`, costs least.
+    """
+    with tf.control_dependencies([tensor]), tf1.device(None), tf1.device(host):
+        effect = tf.raw_ops.Timestamp().op
+    graph = tf1.get_default_graph()
+    if not graph._add_control_dependencies:
+        # In a Session's graph, TensorFlow does not collect the operations with side effects.
+        graph.control_outputs.append(effect)
 
 
 def call_round_by_round(function: Function, value: Tensor) -> Tensor:

@@ -114,6 +114,20 @@ def test_sums_in_branches_and_in_loops_around_the_replicas(mode):
     assert RESULTS[mode]["loop"] == [3 * total.sum()] * 6
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(TF_VERSION < (2, 0), reason="has control flow v1")
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_rounds_in_a_session_do_not_overlap(mode):
+    """If they did, the program would fail, hang or crash now and then."""
+    rounds = RESULTS[mode]["rounds"]
+    assert len(rounds) == 6
+    assert rounds.index("ends 0.0") < rounds.index("begins 1")
+    assert rounds.index("ends 4.0") < rounds.index("begins 2")
+    said = RESULTS[mode]["deeper"]
+    assert sorted(said) == ["branch", "function", "loop"]
+    assert all("tf.compat.v1.disable_control_flow_v2()" in text for text in said.values())
+
+
 def test_each_replica_may_have_a_loop_in_eager_mode_only(mode):
     """And with control flow v1, as above."""
     found = RESULTS[mode]["own loop"]

@@ -39,6 +39,8 @@ def test_two_workers_with_sessions():
     results = wait_for_workers(start_workers(PROGRAM, 2, str(STEPS), "session"))
     check_sums(results)
     check_training(results)
+    for result in results:
+        assert result["loops"] == [[5 * (10 + 1) * 3.0] * 4] * 2  # rounds, factors, sum of 1 and 2
 
 
 EXAMPLE = os.path.join(REPOSITORY, "examples", "bert_style.py")

@@ -7,6 +7,7 @@ built in the graph of SESSION, otherwise execution is eager.
 import functools
 import json
 import sys
+import time
 
 import numpy as np
 import processes
@@ -99,8 +100,8 @@ def one_replica_fetched():
     return float(SESSION.run(tensors[3]))
 
 
-def around_a_loop():
-    """A loop around the replicas; and many sums, in an order that no schedule keeps."""
+def many_sums():
+    """Many sums of all replicas, in an order that no schedule keeps."""
 
     def on_each():
         r = replica_number()
@@ -109,10 +110,15 @@ def around_a_loop():
             total += cross_replica_sum(r * (count + 1.0), list(GROUPS.values())[count % 4])
         return total
 
+    return tf.add_n(local(on_replicas(on_each)))
+
+
+def around_a_loop():
+    """A loop around the replicas, before the devices have found each other for other sums."""
+
     def steps():
         def body(i, total):
-            copies = local(on_replicas(on_each))
-            return i + 1, total + tf.add_n(copies)
+            return i + 1, total + many_sums()
 
         return tf.while_loop(lambda i, _: i < 3, body, [0, 0.0])[1]
 
@@ -123,6 +129,50 @@ def around_a_loop():
         return [float(SESSION.run(total)) for _ in range(6)]
     # Several times: rounds that overlap fail now and then only.
     return [float(steps()) for _ in range(6)]
+
+
+def order_of_rounds():
+    """The rounds of a loop in a Session: when each begins, and ends with a slow sum."""
+    seen = []
+
+    def look(i, what):
+        def see(number):
+            if what == "slow":
+                time.sleep(0.1)
+            seen.append(f"{what} {number}")
+            return np.float32(number)
+
+        result = tf.numpy_function(see, [i], tf.float32)
+        result.set_shape([])
+        return result
+
+    def body(i, begun, total):
+        sums = on_replicas(lambda: cross_replica_sum(look(i, "slow")))
+        return i + 1, begun + look(i, "begins"), total + look(local(sums)[0], "ends")
+
+    loop = tf.while_loop(lambda i, *_: i < 3, body, [0, 0.0, 0.0])
+    # Rounds that overlap may also wait for ever.
+    SESSION.run(loop, options=tf1.RunOptions(timeout_in_ms=20000))
+    return [text for text in seen if "slow" not in text]
+
+
+def deeper_in_a_loop():
+    """Sums in a branch, a loop and a function, each in a loop: none is built."""
+    said = {}
+    for name, inner in {
+        "branch": lambda i: tf.cond(i < 2, many_sums, lambda: 0.0),
+        "loop": lambda i: tf.while_loop(lambda _: i < 2, lambda x: [x + many_sums()], [0.0])[0],
+        "function": lambda i: tf.function(many_sums, autograph=False)(),
+    }.items():
+
+        def body(i, total, inner=inner):
+            return i + 1, total + inner(i)
+
+        try:
+            tf.while_loop(lambda i, _: i < 3, body, [0, 0.0])
+        except NotImplementedError as error:
+            said[name] = str(error)
+    return said
 
 
 def loops_of_the_replicas():
@@ -413,12 +463,14 @@ def names():
 if sys.argv[2:]:
     result = {case: step_of_dtypes(case) for case in KINDS}
 else:
-    result = {"sums": sums(), "gradients": gradients()}
+    result = {"loop": around_a_loop(), "sums": sums(), "gradients": gradients()}
     if MODE == "graph":
+        if tf1.control_flow_v2_enabled():
+            result.update(deeper=deeper_in_a_loop(), rounds=order_of_rounds())
         result.update(one=one_replica_fetched(), loops=loops_of_the_replicas())
     if MODE == "function":
         result.update(refusals=refusals())
-    result.update(loop=around_a_loop(), branch=in_a_branch())
+    result.update(branch=in_a_branch())
     result["trained"] = {name: trained(name) for name in names()}
     result["own loop"] = loop_of_each_replica()
 print(json.dumps(result))

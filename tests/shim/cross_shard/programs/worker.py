@@ -1,7 +1,7 @@
 """One worker of a cluster: `worker.py STEPS function|session`, prints JSON.
 
-Sums; and the training of two weights with the gradient (worker's number + step), through a loss
-scale on which the last worker overflows in step 1.
+Sums, in a Session also in a loop of each control flow; and the training of two weights with the
+gradient (worker number + step), through a loss scale on which the last worker overflows in step 1.
 """
 
 import json
@@ -45,12 +45,23 @@ def step(number):
     return optimizer.apply_gradients(pairs)
 
 
+def looped():
+    def body(i, total):
+        return i + 1, total + tf.add_n([local(value) for value in RUN(sums)[:2]])
+
+    return tf.while_loop(lambda i, _: i < 5, body, [0, 0.0])[1]
+
+
 def in_session():
+    loops = [looped()]
+    tf1.disable_control_flow_v2()
+    loops.append(looped())
     number = tf1.placeholder(tf.float32, [])
     summed = [local(total) for total in RUN(sums)]
     train = STRATEGY.experimental_local_results(RUN(step, (number,)))
     with tf1.Session(SERVER.target, config=CONFIG) as session:
         session.run(tf1.global_variables_initializer())
+        yield from ([session.run(loop) for _ in range(4)] for loop in loops)
         yield from (session.run(summed) for _ in range(2))
         for value in range(STEPS):
             session.run(train, {number: value})
@@ -67,4 +78,5 @@ def eagerly():
 
 
 found = [[float(value) for value in values] for values in (in_session if IN_SESSION else eagerly)()]
-print(json.dumps({"sums": found[:2], "trained": found[2:]}))
+looped_sums = [found.pop(0) for _ in range(2)] if IN_SESSION else []
+print(json.dumps({"loops": looped_sums, "sums": found[:2], "trained": found[2:]}))
