@@ -49,8 +49,9 @@ _PERHAPS = (
     "scales the loss: write {} in the branch that the new TensorFlow takes, too"
 )
 _IMPORTED = (
-    "with the shim this import succeeds on every TensorFlow, so this branch is taken, and what "
-    "handles the error is not: check that it is the branch to take after the upgrade"
+    "where the shim replaces it, this import succeeds on every TensorFlow, so this branch is "
+    "taken, and what handles the error is not: check that it is the branch to take after the "
+    "upgrade"
 )
 _USED = (
     "the TensorFlow version decides whether this is used, and otherwise nothing here scales the "
