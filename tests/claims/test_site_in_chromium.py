@@ -32,9 +32,8 @@ def browser():
         yield browser
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(390, "light"), pytest.param(1280, "dark", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_every_page_can_be_read(browser, site, width, scheme):
     """Nothing is cut off, no page scrolls sideways, and every text has the contrast of WCAG."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})

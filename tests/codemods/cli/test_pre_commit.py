@@ -78,6 +78,7 @@ def test_all_files_are_one_program_whatever_is_committed(command_line, pre_commi
     assert said.count("2 files checked") == 1
 
 
+@pytest.mark.slow
 def test_fix_rewrites_and_then_both_pass(legacy, pre_commit):
     legacy.path("b.ipynb").write_text("{}")
     assert "files were modified by this hook" in pre_commit("tf-lossscale-fix", status=1)

@@ -122,6 +122,7 @@ TRIPS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trip", TRIPS)
 def test_nothing_of_a_work_tree_runs(committed, wire, trip):
     control = TRIPS[trip](wire)
@@ -203,6 +204,7 @@ def soon_stuck(monkeypatch):
     monkeypatch.setattr(guarded_git, "_TICK", 0.05)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name",
     [
@@ -426,7 +428,7 @@ def test_an_index_that_names_what_is_elsewhere_does_no_harm(committed, wire, pat
     assert committed.bytes_on_disk()["a.py"] == LEGACY
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_damage_to_git_loses_nothing(committed, wire, seed, monkeypatch):
     """However `.git` is damaged: nothing is written, or git still has the old content."""

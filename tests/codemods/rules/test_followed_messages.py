@@ -68,7 +68,8 @@ def first_run(command_line, target):
 
 
 @pytest.mark.parametrize(
-    "target", [pytest.param("shim", marks=pytest.mark.slow), "2", "3", "unsafe"]
+    "target",
+    [*(pytest.param(target, marks=pytest.mark.slow) for target in ("shim", "2")), "3", "unsafe"],
 )
 def test_what_a_message_says_is_right(command_line, tmp_path, target):
     folders, found = first_run(command_line, target)

@@ -99,6 +99,7 @@ sys.exit(guarded("prog", lambda: output.write("page.html", "text", [])))
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2, each="first")
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])

@@ -165,7 +165,7 @@ FLAGS_ELSEWHERE = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3, each="way")
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 @pytest.mark.parametrize("way", FLAGS_ELSEWHERE)
 def test_a_flag_is_followed_in_every_way_to_read_it(command_line, options, way):
@@ -229,7 +229,7 @@ HANDED_ON = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3, each="way")
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 @pytest.mark.parametrize("way", HANDED_ON)
 def test_a_flag_is_found_where_another_file_hands_it_on(command_line, options, way):
@@ -254,7 +254,7 @@ IN_ONE_FILE = {
 }
 
 
-@pytest.mark.sampled(3, each="way")
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
 @pytest.mark.parametrize("way", IN_ONE_FILE)
 def test_a_flag_is_found_in_one_file(command_line, options, way):

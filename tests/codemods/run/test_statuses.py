@@ -285,6 +285,7 @@ class TestSurroundings:
         found = command_line.bytes_on_disk()
         assert [found[f"a{number}.py"] for number in range(4)] == [FINAL] * 4
 
+    @pytest.mark.slow
     def test_the_time_limit_without_a_process(self, command_line):
         command_line.write(a=LEGACY)
         command_line.write(bad=LEGACY + b"# bad\n")

@@ -39,6 +39,7 @@ def slowly(argv: list, stream: int, **environment) -> tuple:
     return process.wait(60), found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.sampled(2, each="argv")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def agree(
     return ours
 
 
+@pytest.mark.slow
 def test_spawned_forked_and_started_processes_have_the_names_too():
     done = run(["tf_lossscale"], os.path.join(SHIM, "cli", "programs", "parent.py"))
     assert done.returncode == 0, done.stderr

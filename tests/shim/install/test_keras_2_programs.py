@@ -37,7 +37,11 @@ EXPERIMENTAL_ENDS: Dict[str, Dict[str, Any]] = {
 for _ends in EXPERIMENTAL_ENDS.values():
     _ends["is scaled"] = _ends["scale"] is not None
 
-CASES = [("keep", "late"), ("replace", "late"), ("keep", "early")]
+CASES = [
+    ("keep", "late"),
+    ("replace", "late"),
+    pytest.param("keep", "early", marks=pytest.mark.slow),
+]
 
 final = pytest.mark.skipif(TF < (2, 4), reason="the final class came with TensorFlow 2.4")
 experimental = pytest.mark.skipif(TF < (2, 2), reason="`train_step` came with TensorFlow 2.2")

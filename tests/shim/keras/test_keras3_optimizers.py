@@ -119,7 +119,7 @@ def test_configs_have_the_order_of_kerass_class():
     assert list(ours) == [key for key in theirs if key in ours]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("built", [False, True])
 def test_the_paths_are_those_of_kerass_class(built, in_function):
@@ -217,6 +217,7 @@ OPTIONS = [
 WRONG = [{"clipnorm": 0.5}, {"weight_decay": 0.0}, {"use_ema": True}, {"ema_momentum": 0.5}]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_arguments_of_keras_3_are_taken(options):
     keras.backend.clear_session()  # which numbers the name of the original

@@ -96,6 +96,7 @@ def counted(size: str) -> Dict[str, Any]:
     return processes.run_program(program, str(REPLICAS), *found, timeout=540, keras=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(recorded.TF < (2, 5), reason="the sums are made of other operations")
 def test_gradients_are_added_up_once(counted: Dict[str, Any]):
     """Also on Keras 3, whose optimizers do so themselves, unless they clip before."""
@@ -108,6 +109,7 @@ def test_gradients_are_added_up_once(counted: Dict[str, Any]):
         assert outcome == {"sums": sums, "weights": weights}, what
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     recorded.TF < (2, 3), reason="the argument that calls gradients sums came with 2.3"
 )
@@ -122,6 +124,7 @@ def test_gradients_that_are_called_sums_are_tested_on_all_replicas(counted: Dict
             assert outcome == {"weights": [1.0] * REPLICAS, "scale": 4.0}, what
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")
 def test_an_optimizer_with_an_update_of_its_own_refuses_sums(counted: Dict[str, Any]):
     assert "Nadam of Keras 3 sums the gradients" in counted["ours-final-keras3:refused"]

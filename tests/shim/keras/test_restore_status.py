@@ -123,6 +123,7 @@ def on_keras_3_only(program: Program, checkpoint: str, moment: str) -> Dict[str,
     return {}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("partial", [False, True], ids=["", "expect_partial"])
 def test_what_is_left_over_is_logged_at_the_end(partial: bool, log: Any, tmp_path: Any):
     """TensorFlow warns when the checkpoint is deleted, unless the program expected it."""

@@ -689,9 +689,8 @@ def test_a_custom_loss_scale_that_skips():
     assert monitor.loss_scale == 2.0
 
 
-@pytest.mark.parametrize(
-    "mode", [pytest.param("graph", marks=pytest.mark.slow), *([] if support.IS_TF1 else ["eager"])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["graph", *([] if support.IS_TF1 else ["eager"])])
 def test_mirrored_replicas(mode):
     """Any replica's gradient, and a sum that overflows, can be the bad one."""
     if mode == "graph":

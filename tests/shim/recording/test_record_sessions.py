@@ -144,6 +144,7 @@ def test_weights_are_known_although_the_program_does_not_keep_its_optimizer(is_k
     assert recording.record.initial_weights == hashlib.sha256(np.float32(1.0)).hexdigest()[:16]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_running", [False, True], ids=["after stop", "while it goes on"])
 def test_a_recording_keeps_no_graph_alive(tmp_path, is_running):
     """The program goes on with the optimizer in another graph, and drops the one before."""

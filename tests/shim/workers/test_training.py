@@ -12,6 +12,8 @@ WRAPPERS = ["contrib", "contrib-fixed", "v1", "v1-fixed", "v1-own"]
 CROSS = ["cross", "cross-v1", "v1-cross", "contrib-cross"]
 ORIGINAL = "v1-original"
 
+pytestmark = pytest.mark.slow
+
 APPLIED = 4  # a skipped step leaves the global step alone
 
 
