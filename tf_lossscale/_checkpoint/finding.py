@@ -165,6 +165,17 @@ KERAS_3 = _layout(
     roles={"dynamic_scale": LOSS_SCALE, "step_counter": GOOD_STEPS},
 )
 
+V1_OR_KERAS = _layout(
+    "v1",
+    f"LossScaleOptimizer of tf.keras before its first step, or {V1.written_by}",
+    "1.14 and later",
+    f"{_KERAS} around a Keras 2 optimizer (`legacy` from 2.11 on)",
+    "tf.keras.mixed_precision[.experimental].LossScaleOptimizer around the same (1.14 to 2.15, "
+    "tf_keras)",
+    *V1.restored_by,
+    notes=("all of them save the same until the optimizer has slots or a counter",),
+)
+
 UNKNOWN = _layout(
     "",
     "no class that tf-lossscale knows",
@@ -261,7 +272,7 @@ def by_object(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Iterable[Foun
             continue
         keys_of_layout = {name: keys[name] for name in layout.roles}
         if layout is V1:
-            layout = _layout_of(children, number)  # of Keras: it names the same variables
+            layout = _layout_of(graph, children, number)  # Keras names the same variables
         found.append((layout, keys_of_layout))
     for keys in keys_of_objects:
         _add_unknown(found, keys, tensors)
@@ -300,13 +311,30 @@ def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[s
             found.append((UNKNOWN, {name: key}))
 
 
-def _layout_of(children: Sequence[Mapping[str, int]], number: int) -> Layout:
-    """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
-    for owner in (named for named in children if named.get("loss_scale") == number):
-        if "iter" in owner:
-            return KERAS_2_3
-        if "_iterations" in owner:
-            return KERAS_2_11
-        if "base_optimizer" in owner and "iter" in children[owner["base_optimizer"]]:
-            return KERAS_1_14
-    return V1
+def _layout_of(graph: ObjectGraph, children: Sequence[Mapping[str, int]], number: int) -> Layout:
+    """Determines the layout of a `DynamicLossScale`, by the other children of its owner."""
+    owners = (named for named in children if named.get("loss_scale") == number)
+    layouts = (_layout_of_owner(graph, children, owner) for owner in owners)
+    return next((layout for layout in layouts if layout is not V1), V1)
+
+
+def _layout_of_owner(
+    graph: ObjectGraph, children: Sequence[Mapping[str, int]], owner: Mapping[str, int]
+) -> Layout:
+    """Determines the layout by the counter of an optimizer, which exists from the first step on."""
+    if "iter" in owner:
+        return KERAS_2_3
+    if "_iterations" in owner:
+        return KERAS_2_11
+    if len(owner) == 1:  # our class before its first step, or any object with a loss scale
+        return V1_OR_KERAS
+    inner = owner.get("base_optimizer")
+    if inner is None:
+        return V1
+    if "iter" in children[inner]:
+        return KERAS_1_14
+    return V1_OR_KERAS if _is_empty(graph.nodes[inner]) else V1
+
+
+def _is_empty(optimizer: ObjectNode) -> bool:
+    return not optimizer.children and not optimizer.slot_variables

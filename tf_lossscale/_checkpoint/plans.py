@@ -59,11 +59,18 @@ def plan(
     if graph is None and to in NAMED and families <= set(NAMED):
         return _plan_by_name(states, tensors, to, control_flow, renames)
     check_no_names(control_flow, renames)
-    if families != {to}:
+    if not states or not all(_is_of(state, to) for state in states):
         raise CheckpointError(_refusal(prefix, states, to, graph is not None))
     if not any(state.layout is finding.KERAS_1_14 for state in states):
         return Plan([Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)])
     return _plan_merged(tensors, graph)
+
+
+def _is_of(state: State, family: str) -> bool:
+    """Returns whether a class of a family restores a loss scale from the file as it is."""
+    if state.layout is finding.V1_OR_KERAS and family == "keras":
+        return True
+    return state.layout.family == family
 
 
 def check_no_names(control_flow: Optional[str], renames: Mapping[str, str]) -> None:
@@ -99,7 +106,7 @@ def _plan_merged(tensors: Mapping[str, Entry], graph: ObjectGraph) -> Plan:
 
 def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> str:
     """Returns why a copy would lose state, and what to write instead."""
-    other = next(state for state in states if state.layout.family != to)
+    other = next(state for state in states if not _is_of(state, to))
     reason = _reason(to, by_object)
     if {to, other.layout.family} == {"keras", "keras3"} and by_object:
         return refusal_for_program(prefix, other, to, reason)

@@ -1,6 +1,5 @@
 """Plans what an optimizer of the program gets: iterations, slots, hyperparameters, loss scale."""
 
-import collections
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout
@@ -14,7 +13,8 @@ from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.saver_files import plan_iterations
 from tf_lossscale._restore.slots import KNOWN_CLASSES
-from tf_lossscale._restore.stored import RestoreError, Stored, Tensor
+from tf_lossscale._restore.stored import RestoreError, Tensor
+from tf_lossscale._restore.trained import Trained, named_like
 from tf_lossscale._types import Model, Variable
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import KerasKind
@@ -31,12 +31,15 @@ def plan_optimizer(
     plan: Plan,
     program: ProgramOptimizer,
     state: OptimizerState,
-    models: List[Model],
+    known: Trained,
     matches: List[Match],
 ) -> None:
     """Plans an optimizer with its slots and loss scale; it must be built for that."""
     plan.written_by = f"{plan.stored.format}, {state.layout.value}"
-    trained = program.trained or trained_by(models)
+    if known.problem is not None:
+        plan.problems.append(known.problem)
+        return
+    trained = known.variables
     if not trained:
         raise RestoreError(
             "the variables that the optimizer trains are not known. Pass the model, or call "
@@ -142,7 +145,7 @@ def _owner(
             if slot.variable in match.variables:
                 return match.variables[slot.variable]
         return None
-    named = _named_like(plan.stored, slot.tensor.name, matches)
+    named = named_like(plan.stored, slot.tensor.name, matches)
     if len(named) == 1:
         return named[0]
     count = sum(1 for other in state.slots if other.name == slot.name)
@@ -194,17 +197,6 @@ def _note_unknown_order(
             "program trained, of which several have the same name and shape. Call "
             "optimizer.build(variables) in that order before restore()"
         )
-
-
-def _named_like(stored: Stored, slot: str, matches: List[Match]) -> List[Variable]:
-    """Returns the variables with whose name a slot's name ends: `Adam/m/dense/kernel`."""
-    found = collections.defaultdict(list)
-    for match in matches:
-        for node, variable in match.variables.items():
-            name = getattr(stored.nodes[node].tensor, "name", "")
-            if name and slot.endswith("/" + name):
-                found[len(name)].append(variable)
-    return found[max(found)] if found else []
 
 
 def _plan_slots(

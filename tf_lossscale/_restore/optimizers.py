@@ -98,6 +98,19 @@ class ProgramOptimizer:
         return None
 
     @property
+    def has_index(self) -> bool:
+        """Whether it was built for variables that it knows by their names, but does not keep."""
+        return self.kind is KerasKind.NEW and self.has_slots
+
+    def has_variable(self, variable: Variable) -> bool:
+        return self._index(variable) is not None
+
+    @property
+    def makes_slots_one_by_one(self) -> bool:
+        """Whether slots belong to variables, and not to places in lists for all of them."""
+        return self.kind is KerasKind.LEGACY
+
+    @property
     def iterations(self) -> Variable:
         return self.inner.iterations
 
@@ -189,7 +202,9 @@ class ProgramOptimizer:
             rate: Any = vars(inner).get("_learning_rate")
             return Assignment(rate, rate.numpy, rate.assign)
         elif isinstance(getattr(inner, name, None), (int, float)):
-            set_value = functools.partial(setattr, inner, name)
+            # Our classes log what functions that are traced already do not see.
+            restored = getattr(self.outer, "_restore_on_inner", None)
+            set_value = functools.partial(restored or functools.partial(setattr, inner), name)
             return Assignment(None, lambda: getattr(inner, name), set_value)
         if name in _OF_CONFIGS_ONLY or self._same_by_default(name, value):
             return None

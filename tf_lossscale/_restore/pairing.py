@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState
 from tf_lossscale._restore.optimizers import ProgramOptimizer, is_optimizer
+from tf_lossscale._restore.parts import node_at
 from tf_lossscale._restore.stored import RestoreError, Stored
 from tf_lossscale._types import Model, Optimizer
 
@@ -118,8 +119,8 @@ def _by_name(
       RestoreError: the file lacks a name, and has an optimizer of a name that is not passed, which
         may be a different spelling of it.
     """
-    children = stored.nodes[0].children
-    known = {name: children[name] for name in optimizers if children.get(name) in states}
+    nodes = {name: node_at(stored, name) for name in optimizers}
+    known = {name: node for name, node in nodes.items() if node is not None and node in states}
     missing = [name for name in optimizers if name not in known]
     others = [state for number, state in states.items() if number not in known.values()]
     if missing and others:

@@ -136,6 +136,8 @@ def raise_problems(plan: Plan, partial: bool) -> None:
     unused = [entry for entry in plan.unused if not _is_of_a_seed(entry)]
     if unused:
         entry = unused[0]
+        if "/.ATTRIBUTES/" in str(entry.in_file):
+            raise RestoreError(f"{start}: {_no_variables(entry)}")
         raise RestoreError(
             f"{start}: the program has no variable for {entry.in_file} of shape "
             f"{list(entry.file_shape or ())}{_more(unused)}. Pass what it belongs to (model=, "
@@ -148,6 +150,16 @@ def raise_problems(plan: Plan, partial: bool) -> None:
             f"{list(entry.program_shape or ())}{_more(plan.initial)}. Use the model and optimizer "
             "that the file was saved with, or partial=True"
         )
+
+
+def _no_variables(entry: Entry) -> str:
+    """Returns the message for the state of an object that does not keep it in variables."""
+    owner = str(entry.in_file).partition("/.ATTRIBUTES/")[0]
+    return (
+        f"the program has no variable for {entry.in_file}: restore() reads models, optimizers, "
+        f"loss scales and variables, but no dataset iterators or tables. Restore {owner} with a "
+        "tf.train.Checkpoint that has only this object, and all else with partial=True"
+    )
 
 
 def _is_of_a_seed(entry: Entry) -> bool:

@@ -47,12 +47,12 @@ def weights_of(value: object) -> List[Variable]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return _distinct(weight for part in value for weight in weights_of(part))
+        return distinct(weight for part in value for weight in weights_of(part))
     weights = getattr(value, "weights", None)
     if isinstance(weights, (list, tuple)):
-        return _distinct([*weights, *_unlisted(value)])
+        return distinct([*weights, *_unlisted(value)])
     variables = getattr(value, "variables", None)
-    return _distinct(variables) if isinstance(variables, (list, tuple)) else []
+    return distinct(variables) if isinstance(variables, (list, tuple)) else []
 
 
 def _unlisted(model: Model) -> List[Variable]:
@@ -77,15 +77,15 @@ def trained_by(value: object) -> List[Variable]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return _distinct(variable for part in value for variable in trained_by(part))
-    return _distinct(getattr(value, "trainable_variables", ()))
+        return distinct(variable for part in value for variable in trained_by(part))
+    return distinct(getattr(value, "trainable_variables", ()))
 
 
 def _is_seed(variable: Variable) -> bool:
     return "seed_generator" in name_of(variable)
 
 
-def _distinct(variables: Iterable[Variable]) -> List[Variable]:
+def distinct(variables: Iterable[Variable]) -> List[Variable]:
     seen: Set[int] = set()
     found = []
     for variable in variables:
@@ -146,7 +146,7 @@ def direct_variables(value: object) -> List[Variable]:
     """Returns the variables that are attributes of an object, or that a layer made itself."""
     attributes = getattr(value, "__dict__", {})
     found = [attribute for attribute in attributes.values() if is_variable(attribute)]
-    return _distinct([*found, *(own_variables(value) if attributes else ())])
+    return distinct([*found, *(own_variables(value) if attributes else ())])
 
 
 def child_of(value: object, name: str) -> Optional[SavedObject]:

@@ -15,8 +15,9 @@ from tf_lossscale._restore import hdf5_files, object_files, saver_files
 from tf_lossscale._restore.matching import Match, best_match, contradict, names_in
 from tf_lossscale._restore.optimizer_plan import note_absent, plan_optimizer
 from tf_lossscale._restore.optimizer_state import OptimizerState, optimizers_in, state_of
-from tf_lossscale._restore.optimizers import ProgramOptimizer, children_of, is_optimizer
+from tf_lossscale._restore.optimizers import ProgramOptimizer
 from tf_lossscale._restore.pairing import Absent, pair_optimizers
+from tf_lossscale._restore.parts import CHECKPOINTS, node_at, parts_of_checkpoint, parts_of_mapping
 from tf_lossscale._restore.plan import (
     Plan,
     assign,
@@ -28,7 +29,6 @@ from tf_lossscale._restore.plan import (
 )
 from tf_lossscale._restore.program import (
     direct_variables,
-    is_variable,
     layers_below,
     name_of,
     shape_of,
@@ -37,10 +37,11 @@ from tf_lossscale._restore.program import (
 )
 from tf_lossscale._restore.report import Entry, Report
 from tf_lossscale._restore.stored import RestoreError, Stored
-from tf_lossscale._types import Array, Checkpoint, Model, Optimizer, Variable
+from tf_lossscale._restore.trained import Trained, Trainers
+from tf_lossscale._types import Array, Model, Optimizer, Variable
 from tf_lossscale._versions.base import tf
 
-_CHECKPOINTS = (tf.train.Checkpoint, tf.compat.v1.train.Checkpoint)
+_Optimizers = List[Tuple[ProgramOptimizer, OptimizerState, Trained]]
 
 
 def restore(
@@ -70,11 +71,13 @@ def restore(
         (the latest checkpoint), a file of `save_weights`, an `.h5` file of `save` or
         `save_weights` of Keras 2, the directory of a SavedModel, or a file of `tf.train.Saver`.
       model: the Keras model, or a `tf.Module`, with its variables created; or a dictionary of
-        such objects and variables, by their names in the checkpoint; or a `tf.train.Checkpoint` of
-        them, with the optimizers.
+        such objects, loss scales and variables, by their paths in the checkpoint, as in
+        `trainer/net`; or a `tf.train.Checkpoint` of them, with the optimizers, also in modules,
+        lists and dictionaries.
       optimizer: the optimizer, wrapped in a loss-scale optimizer or not, and built or not; by
         default the one that the model was compiled with. Or a dictionary of optimizers by their
-        names.
+        paths. One that is not built yet is built for the variables that have its slots in the
+        file.
       partial: whether values of the file without a variable, and variables without a value, are
         allowed; also an optimizer that the file has none for, which then starts again. A shape
         that differs is always an error.
@@ -104,13 +107,12 @@ def restore(
     if not tf.executing_eagerly():
         raise RestoreError("restore() assigns variables, which needs eager execution.")
     stored = _read(_existing(path), names)
-    if isinstance(model, _CHECKPOINTS):
-        model, of_checkpoint = _parts_of(stored, model)
-        optimizer = of_checkpoint if optimizer is None else optimizer
+    model, optimizer = _taken_apart(stored, model, optimizer)
     states = {number: state_of(stored, number) for number in optimizers_in(stored)}
     models, matches = _match_models(stored, model, states)
     pairing = pair_optimizers(stored, model, optimizer, states, matches)
-    optimizers = [(ProgramOptimizer(owner), state) for owner, state in pairing.found]
+    trainers = Trainers(stored, models, matches, list(states.values()))
+    optimizers = [_paired(trainers, owner, state) for owner, state in pairing.found]
     values = _rehearse(stored, models, matches, optimizers, pairing.absent, partial)
     plan = _plan(stored, models, matches, optimizers, pairing.absent)
     raise_problems(plan, partial)
@@ -130,36 +132,34 @@ def _existing(path: "Union[str, os.PathLike[str], None]") -> str:
     return os.fspath(path)
 
 
-def _parts_of(
-    stored: Stored, checkpoint: Checkpoint
-) -> Tuple[Dict[str, Any], Optional[Dict[str, Any]]]:
-    """Returns the models and variables of a `tf.train.Checkpoint`, and its optimizers, by name.
-
-    The counter of its saves is one of the variables, so that the next save is a new file.
-    """
-    children = children_of(checkpoint)
-    optimizers = {name: child for name, child in children.items() if is_optimizer(child)}
-    models = {
-        name: child
-        for name, child in children.items()
-        if name not in optimizers and (is_variable(child) or _has_variables(child))
-    }
-    if "save_counter" in stored.nodes[0].children:
-        models["save_counter"] = checkpoint.save_counter
-    return models, optimizers or None
+def _taken_apart(
+    stored: Stored, model: Model, optimizer: Optimizer
+) -> Tuple[Model, Optional[Optimizer]]:
+    """Returns models and optimizers by their paths in the file, where the program names them."""
+    has_paths = not isinstance(stored, saver_files.SaverFile)
+    if isinstance(model, CHECKPOINTS):
+        parts = parts_of_checkpoint(stored, model)
+    elif isinstance(model, collections.abc.Mapping) and has_paths:
+        parts = parts_of_mapping(stored, model)
+    else:
+        return model, optimizer
+    if isinstance(optimizer, collections.abc.Mapping):
+        return parts.models, {**parts.optimizers, **optimizer}
+    return parts.models, (parts.optimizers or None) if optimizer is None else optimizer
 
 
-def _has_variables(value: object) -> bool:
-    if isinstance(value, (list, tuple, dict)):
-        return bool(weights_of(value))
-    return hasattr(value, "weights") or hasattr(value, "variables")
+def _paired(
+    trainers: Trainers, optimizer: Optimizer, state: OptimizerState
+) -> Tuple[ProgramOptimizer, OptimizerState, Trained]:
+    program = ProgramOptimizer(optimizer)
+    return program, state, trainers.trained_by(program, state)
 
 
 def _rehearse(
     stored: Stored,
     models: List[Model],
     matches: List[Match],
-    optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
+    optimizers: _Optimizers,
     absent: List[Absent],
     partial: bool,
 ) -> Dict[str, Array]:
@@ -170,7 +170,7 @@ def _rehearse(
     Raises:
       RestoreError: the file does not fit the program, or is damaged.
     """
-    copies = [(program.as_built_copy(), state) for program, state in optimizers]
+    copies = [(program.as_built_copy(), state, trained) for program, state, trained in optimizers]
     plan = _plan(stored, models, matches, copies, absent)
     raise_problems(plan, partial)
     return read_values(plan)
@@ -180,15 +180,15 @@ def _plan(
     stored: Stored,
     models: List[Model],
     matches: List[Match],
-    optimizers: List[Tuple[ProgramOptimizer, OptimizerState]],
+    optimizers: _Optimizers,
     absent: List[Absent],
 ) -> Plan:
     """Plans all values of a file; builds the optimizers."""
     plan = Plan(stored)
     for value, match in zip(models, matches):
         _plan_weights(plan, value, match)
-    for program, state in optimizers:
-        plan_optimizer(plan, program, state, models, matches)
+    for program, state, trained in optimizers:
+        plan_optimizer(plan, program, state, trained, matches)
     for own in absent:
         note_absent(plan, own, models)
     note_unused(plan)
@@ -243,19 +243,13 @@ def _match_models(
     if model is None:
         return [], []
     of_optimizers = set().union(*(state.nodes for state in states.values()))
-    children = stored.nodes[0].children
     if isinstance(model, collections.abc.Mapping):
-        missing = [name for name in model if name not in children]
-        if missing:
-            raise RestoreError(
-                f"{stored.path}: the file has no object {missing[0]!r}; it has "
-                f"{', '.join(sorted(children))}"
-            )
-        starts = {name: [children[name]] for name in model}
         named = dict(model)
+        starts = _starts(stored, named)
     else:
+        children = stored.nodes[0].children.values()
         named = {"": model}
-        starts = {"": [0, *(child for child in children.values() if child not in of_optimizers)]}
+        starts = {"": [0, *(child for child in children if child not in of_optimizers)]}
     matches = []
     for name, value in named.items():
         if not weights_of(value):
@@ -263,6 +257,18 @@ def _match_models(
         matches.append(best_match(stored, value, starts[name], of_optimizers))
         _bind_trained(value, matches[-1], list(states.values()))
     return list(named.values()), matches
+
+
+def _starts(stored: Stored, named: Dict[str, Any]) -> Dict[str, List[int]]:
+    """Returns the nodes of the models that the program passes by their names or paths."""
+    nodes = {name: node_at(stored, name) for name in named}
+    missing = [name for name, node in nodes.items() if node is None]
+    if missing:
+        raise RestoreError(
+            f"{stored.path}: the file has no object {missing[0]!r}; it has "
+            f"{', '.join(sorted(stored.nodes[0].children))}"
+        )
+    return {name: [node] for name, node in nodes.items() if node is not None}
 
 
 def _without_variables(model: Model) -> RestoreError:

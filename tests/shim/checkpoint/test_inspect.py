@@ -121,6 +121,48 @@ def test_names_of_keras_2_in_a_graph(subject):
     assert any(f"/{name}".endswith(f"/{counter}") for name in found)  # 1.15 has it in a scope
 
 
+LEGACY = [subject for subject in OF_KERAS_2 if subject.kind.name == "legacy"]
+MIXED = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
+
+
+def owners_of(optimizer, folder, checkpoint, *steps):
+    """Returns the classes that `inspect` reports for the loss scale of a saved optimizer."""
+    variable = tf.Variable([1.0])
+    with recorded.eagerly():
+        for gradient in steps:
+            optimizer.apply_gradients([(tf.constant([gradient]), variable)])
+        path = tf.train.Checkpoint(v=variable, opt=optimizer).save(str(folder / "c"))
+    status, out, err = checkpoint("inspect", path, "--json")
+    assert status == 0, err
+    (state,) = json.loads(out)["states"]
+    is_copied = checkpoint("convert", path, folder / "copy", "--to", "keras")[0] == 0
+    classes = [name.split(" ")[0].rpartition(".")[2] for name in state["restored_by"]]
+    return set(classes), is_copied
+
+
+@pytest.mark.skipif(recorded.TF < (2, 0), reason="1.15 saves no loss scale that is in a graph")
+@pytest.mark.parametrize("subject", LEGACY, ids=str)
+def test_keras_2_before_the_first_step(subject, tmp_path, checkpoint):
+    """Without the counter `iter`, it has the objects of the class around `tf.train`."""
+    made = subject.dynamic(subject.inner("SGD", learning_rate=0.125), 64.0, 3)
+    classes, is_copied = owners_of(made, tmp_path, checkpoint)
+    assert "LossScaleOptimizer" in classes
+    assert is_copied
+
+
+@pytest.mark.skipif(recorded.TF < (2, 0), reason="1.15 saves no loss scale that is in a graph")
+@pytest.mark.parametrize("name", ["GradientDescentOptimizer", "MomentumOptimizer", "AdamOptimizer"])
+def test_v1_optimizers_with_slots_are_not_of_keras(name, tmp_path, checkpoint):
+    options = {"momentum": 0.5} if name == "MomentumOptimizer" else {}
+    made = getattr(tf1.train, name)(0.125, **options)
+    optimizer = MIXED(made, tfls.compat.v1.mixed_precision.DynamicLossScale())
+    classes, is_copied = owners_of(optimizer, tmp_path, checkpoint, 1.0)
+    assert "DynamicLossScale" in classes
+    has_slots = name != "GradientDescentOptimizer"
+    assert ("LossScaleOptimizer" in classes) != has_slots
+    assert is_copied != has_slots
+
+
 MOMENTS = {"_momentums": 1, "_velocities": 1}
 OPTIMIZERS = [
     ("2.2.3/keras_experimental.*/dynamic_adam", "1.14 to 2.2", ["Adam"], {"m": 1, "v": 1}),
