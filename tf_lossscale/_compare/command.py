@@ -104,6 +104,8 @@ def _read(options: argparse.Namespace) -> _Records:
     old, new = read_record(options.old), read_record(options.new)
     new.optimizers = in_order_of(old.optimizers, new.optimizers)
     notes = [note for record in (old, new) for note in record.notes]
+    if os.path.samefile(options.old, options.new):
+        notes.append("OLD and NEW are the same file, so this shows nothing about another run.")
     again = []
     for path in options.baseline:
         if os.path.samefile(path, options.new):

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional
 
 from tf_lossscale._core.watching import watch, watcher_of
 from tf_lossscale._monitoring.reporting import MonitorHook, Warner, advice_on, make_callback
-from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, smallest_scale
+from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, update_of
 from tf_lossscale._types import KerasCallback, Optimizer, Session, SessionHook
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_session
@@ -90,8 +90,9 @@ class Monitor:
             watch(optimizer, counter)
         self._optimizer = optimizer
         self._counter = counter
-        self._minimum = smallest_scale(optimizer)
-        self._warner = Warner(warn_after_skips, self._minimum if warn_at_minimum else None)
+        self._update = update_of(optimizer)
+        minimum = None if self._update is None else self._update.minimum_scale
+        self._warner = Warner(warn_after_skips, minimum if warn_at_minimum else None)
         self._every = every
         self._calls = 0
         self._last: Optional[Reading] = None
@@ -140,12 +141,13 @@ class Monitor:
     def advice(self) -> str:
         """One line on what to look at next: the forward pass, or the backward pass of one variable.
 
-        It says so if the last step was skipped or the loss scale is at its minimum; and if the loss
-        scale has no effect: no loss was scaled through the optimizer, or the scale has grown past
-        2^100. Otherwise, it is empty.
+        It says so if the last step was skipped, if the loss scale is at its minimum, or if more
+        steps were skipped than a dynamic loss scale explains; and if the loss scale has no effect:
+        no loss was scaled through the optimizer, or the scale has grown past 2^100. Otherwise, it
+        is empty.
         """
         reading = self._read()
-        return advice_on(reading, self._minimum, self._counter.scales_loss)
+        return advice_on(reading, self._update, self._counter.scales_loss)
 
     def after_step(self, session: Optional[Session] = None) -> Optional[StepCounts]:
         """Reads the counts in every `every`-th call, for training loops of your own.

@@ -11,7 +11,8 @@ from typing import Any, Callable, Dict, Optional
 from tf_lossscale._core.watching import watcher_of
 from tf_lossscale._monitoring.explanation import Explanation
 from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of, scales_losses
-from tf_lossscale._records import advice
+from tf_lossscale._records import advice, skips
+from tf_lossscale._records.format import ScaleParameters
 from tf_lossscale._types import Class, KerasCallback, Model, Optimizer, Session, Variable
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import computes_in_mixed_float16, keras_family
@@ -94,19 +95,31 @@ def _is_at(minimum: Optional[float], reading: Reading) -> bool:
     return minimum is not None and reading.scale <= minimum and reading.skipped > 0
 
 
-def advice_on(reading: Reading, minimum: Optional[float], scales_loss: bool) -> str:
+def advice_on(reading: Reading, update: Optional[ScaleParameters], scales_loss: bool) -> str:
     """Returns one line on what to look at next; nothing if there is no reason to."""
-    is_at_minimum = _is_at(minimum, reading)
-    if reading.in_a_row or is_at_minimum:
-        start = (
-            f"the loss scale is stuck at its minimum, {reading.scale:g}: " if is_at_minimum else ""
-        )
+    start = ""
+    is_at_minimum = update is not None and _is_at(update.minimum_scale, reading)
+    are_too_many = update is not None and _are_too_many(reading, update)
+    if is_at_minimum:
+        start = f"the loss scale is stuck at its minimum, {reading.scale:g}: "
+    elif are_too_many:
+        start = f"{reading.skipped} of {reading.steps} steps were skipped: "
+    if reading.in_a_row or start:
         if reading.bad is None:
             return f"{start}the inner optimizer made finite gradients infinite or NaN"
         return start + _of_gradients(reading)
     if advice.WITHOUT_EFFECT < reading.scale < math.inf:
         return advice.without_effect(reading.scale)
     return "" if scales_loss else advice.SCALES_NO_LOSS
+
+
+def _are_too_many(reading: Reading, update: ScaleParameters) -> bool:
+    """Returns whether more steps were skipped than a dynamic loss scale explains.
+
+    The longest series may have brought the scale down from its initial value.
+    """
+    others = reading.skipped - reading.longest
+    return skips.is_dynamic(update) and skips.are_too_many(others, reading.steps, update)
 
 
 class _ScalarWriter:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import weakref
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import BadGradients, bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
@@ -12,6 +12,7 @@ from tf_lossscale._core.unscaled import source_of
 from tf_lossscale._core.watching import Step, WatchedStep, Watcher, initialized
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._records import advice
+from tf_lossscale._records.format import ScaleParameters
 from tf_lossscale._types import (
     Gradient,
     Graph,
@@ -102,15 +103,41 @@ def name_of(optimizer: Optimizer) -> str:
         return type(optimizer).__name__
 
 
-def smallest_scale(optimizer: Optimizer) -> Optional[float]:
-    """Returns the value down to which the loss scale shrinks; None if that is unknown."""
+def update_of(optimizer: Optimizer) -> Optional[ScaleParameters]:
+    """Returns how the loss scale is updated; None if it is fixed, or of the program's own class."""
     scale = getattr(optimizer, "_loss_scale_manager", None) or optimizer._loss_scale
     if isinstance(optimizer, LossScaleOptimizer):
-        is_known = isinstance(scale, ExponentialUpdateLossScaleManager)
-    else:  # a fixed one is refused by `check`
-        is_keras = isinstance(optimizer, LossScaleWrapper)
-        is_known = is_keras or isinstance(scale, DynamicLossScale)
-    return minimum_of(scale) if is_known else None
+        if not isinstance(scale, ExponentialUpdateLossScaleManager):
+            return None
+        growth = scale._incr_every_n_steps, scale._incr_ratio
+        shrink = scale._decr_every_n_nan_or_inf, scale._decr_ratio
+        return _parameters(minimum_of(scale), "exponential", *growth, *shrink)
+    # A fixed one is refused by `check`.
+    if isinstance(optimizer, LossScaleWrapper):
+        state = optimizer._state
+        factor = getattr(state, "multiplier", None)  # which a class of the program has not
+        return _parameters(minimum_of(scale), "dynamic", state.growth_steps, factor)
+    if isinstance(scale, DynamicLossScale):
+        return _parameters(minimum_of(scale), "dynamic", scale.increment_period, scale.multiplier)
+    return None
+
+
+def _parameters(
+    minimum: float,
+    rule: str,
+    growth_steps: Any,
+    growth_factor: Any,
+    shrink_steps: Any = 1,
+    shrink_factor: Any = None,
+) -> ScaleParameters:
+    """Returns the parameters, of an unknown rule if one of them is no number: a tensor, or None."""
+    try:
+        if shrink_factor is None:
+            shrink_factor = 1 / growth_factor
+        numbers = int(growth_steps), float(growth_factor), int(shrink_steps), float(shrink_factor)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return ScaleParameters("unknown", minimum_scale=minimum)
+    return ScaleParameters(rule, None, *numbers, minimum_scale=minimum)
 
 
 _SCOPE = "tf_lossscale_monitor/"

@@ -22,6 +22,8 @@ NOT_SEEN = (
     "no gradient was seen that was not finite: either they were not examined (--no-norm), or it "
     "happened in another worker or inside the inner optimizer"
 )
+NO_PROBLEM = "nothing points to a problem with the loss scale"
+BELOW_WORKING = "skips continued below a scale that worked"
 MIXED_FLOAT16 = (
     "mixed_float16 is on and nothing scales the loss, so small gradients become 0: wrap the "
     "optimizer in tfls.keras.mixed_precision.LossScaleOptimizer, and scale the loss with it where "
@@ -55,6 +57,14 @@ def of_gradients(
         f"{count} of {variables} gradients were not finite, so look at the backward pass of "
         f"{first} and the variables after it, up to the last one that "
         "tfls.monitoring.find_nonfinite(grads_and_vars) lists"
+    )
+
+
+def doubt_of(steps: str) -> str:
+    """Returns what steps that were not applied can mean, if no more is known."""
+    return (
+        f"not applied: {steps}. Either the gradients were too large for the loss scale, or they "
+        "are infinite or NaN with any loss scale"
     )
 
 

@@ -257,6 +257,7 @@ class OptimizerRecord:
     slots with the values of earlier training before the first step, and `"fresh"` if not.
     `unscaled_by` is `"program"` if it unscales the gradients, and can change them afterwards, or
     `"step"` if it can only change them while they are scaled, as with Keras 3's `apply`.
+    `scales_no_loss` is whether the end of the record says that no loss was scaled through it.
     """
 
     cls: str = "unknown"
@@ -281,6 +282,7 @@ class OptimizerRecord:
     rate: List[Optional[float]] = field(default_factory=list)
     replica_norms: List[Optional[List[Optional[float]]]] = field(default_factory=list)
     gaps: List[Gap] = field(default_factory=list)
+    scales_no_loss: bool = False
 
     def add(self, step: int, **values: Json) -> None:
         """Appends a step; values that are not given are unknown."""

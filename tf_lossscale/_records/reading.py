@@ -135,14 +135,16 @@ class _Content:
         elif "norms" in values:
             _add_norms(self.places[values["optimizer"]], values["norms"])
         elif "end" in values:
-            self._end(values["end"])
+            self._end(values["end"], values.get("unscaled"))
         else:
             self._described += len(line)
             _add_optimizer(self.places, values, self._described)
 
-    def _end(self, value: Json) -> None:
+    def _end(self, value: Json, unscaled: Json) -> None:
         if count_of(value, "end") != self._steps:
             raise ValueError(f"the end of {value} steps follows {self._steps} steps")
+        for key in unscaled or ():
+            self.places[key].scales_no_loss = True
         self.record.ended = True
 
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import field
 from typing import Counter, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._records import advice
-from tf_lossscale._records.format import COLUMNS, OptimizerRecord
+from tf_lossscale._records import advice, skips
+from tf_lossscale._records.format import COLUMNS, OptimizerRecord, ScaleParameters
 from tf_lossscale._types import Json, JsonObject
 
 _EACH = 3
@@ -45,55 +45,90 @@ class Series:
         return f"the first in step {self.first}, the last in step {self.last}"
 
 
+class Bad:
+    """Variables whose gradients were not finite, over some steps.
+
+    Attributes:
+      first: how often each variable was the first one.
+      counts: in how many steps so many variables had such a gradient.
+    """
+
+    def __init__(self) -> None:
+        self.first: Counter[int] = collections.Counter()
+        self.counts: Counter[int] = collections.Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self.first)
+
+    def add(self, first: int, count: Optional[int]) -> None:
+        self.first[first] += 1
+        if count is not None:
+            self.counts[count] += 1
+
+
 @dataclasses.dataclass
 class Summary:
     """The steps of one optimizer, counted as what they are.
 
     Attributes:
       cls: the name of its class.
-      rule: the rule of its loss scale.
+      parameters: how its loss scale is updated.
       names: its variables.
-      minimum: the smallest loss scale.
       steps: the number of steps.
       skipped: the steps that were not applied.
       applied_not_finite: the steps whose gradients were not finite, and which were applied.
       unknown: the steps whose gradients were not finite, if the record does not show whether they
         were applied.
+      below: the steps that were not applied, with half of a scale that had worked before, or less.
       loss: the steps whose loss was not finite.
-      bad: how often each variable was the first one with a gradient that was not finite.
+      bad: how often each variable was the first one with a gradient that was not finite, and in how
+        many steps so many variables had one.
+      bad_below: the same in the steps of `below`.
       first_bad: the number of the variable in the first of these steps.
       all_bad: in how many of them no variable had a finite gradient.
-      bad_counts: in how many of them so many variables had such a gradient.
       scales_no_loss: whether no loss was scaled through the optimizer, as far as that is known.
     """
 
     cls: str = "unknown"
-    rule: str = "unknown"
+    parameters: ScaleParameters = field(default_factory=ScaleParameters)
     names: Sequence[str] = ()
-    minimum: float = advice.MINIMUM
     steps: int = 0
     first_step: Optional[int] = None
     last_step: Optional[int] = None
     skipped: Series = field(default_factory=Series)
     applied_not_finite: Series = field(default_factory=Series)
     unknown: Series = field(default_factory=Series)
+    below: Series = field(default_factory=Series)
     loss: Series = field(default_factory=Series)
     first_bad: Optional[int] = None
-    bad: Counter[int] = field(default_factory=collections.Counter)
+    bad: Bad = field(default_factory=Bad)
+    bad_below: Bad = field(default_factory=Bad)
     all_bad: int = 0
-    bad_counts: Counter[int] = field(default_factory=collections.Counter)
     scales_no_loss: bool = False
     scale: Optional[float] = None
     scales: Optional[Tuple[float, float]] = None
+    largest_that_worked: Optional[float] = None
 
     @classmethod
     def of(cls, record: OptimizerRecord) -> "Summary":
         """Returns the summary of an optimizer in a record that was read."""
-        summary = cls(record.cls, record.scale.rule, record.names, record.scale.minimum_scale)
+        summary = cls.begin(record)
         names = [column.name for column in COLUMNS if column.name in _SUMMED]
         for step, values in zip(record.steps, zip(*(getattr(record, name) for name in names))):
             summary.add(step, dict(zip(names, values)))
         return summary
+
+    @classmethod
+    def begin(cls, record: OptimizerRecord) -> "Summary":
+        """Returns the summary of an optimizer, without its steps."""
+        summary = cls(record.cls, record.scale, record.names)
+        summary.scales_no_loss = record.scales_no_loss
+        return summary
+
+    @property
+    def rule(self) -> str:
+        """The rule of the loss scale."""
+        return self.parameters.rule
 
     def add(self, step: int, values: JsonObject) -> None:
         """Counts a step with these values of `COLUMNS`, by their names."""
@@ -109,17 +144,33 @@ class Summary:
         loss = values.get("loss")
         if loss is not None and not math.isfinite(loss):
             self.loss.add(step)
-        self._add_bad(bad, values.get("bad_count"))
+        is_below = self._add_attempt(step, applied, is_finite, values.get("scales"))
+        self._add_bad(bad, values.get("bad_count"), is_below)
         self._add_scale(values.get("scales"))
 
-    def _add_bad(self, bad: Optional[int], count: Optional[int]) -> None:
+    def _add_attempt(
+        self, step: int, applied: Optional[bool], is_finite: bool, scale: Optional[float]
+    ) -> bool:
+        """Counts whether the step worked with its scale; returns whether it is one of `below`."""
+        largest = self.largest_that_worked
+        if scale is None:
+            return False
+        if is_finite and applied is not False:
+            self.largest_that_worked = scale if largest is None else max(largest, scale)
+            return False
+        if applied or largest is None or 2 * scale > largest:
+            return False
+        self.below.add(step)
+        return True
+
+    def _add_bad(self, bad: Optional[int], count: Optional[int], is_below: bool) -> None:
         if bad is None:
             return
         self.first_bad = bad if self.first_bad is None else self.first_bad
-        self.bad[bad] += 1
+        self.bad.add(bad, count)
         self.all_bad += bool(self.names) and count == len(self.names)
-        if count is not None:
-            self.bad_counts[count] += 1
+        if is_below:
+            self.bad_below.add(bad, count)
 
     def _add_scale(self, scale: Optional[float]) -> None:
         if scale is None:
@@ -134,7 +185,7 @@ class Summary:
 
     def of_bad(self) -> List[Tuple[str, int]]:
         """Returns how often each variable was the first bad one, the most frequent first."""
-        return [(self.name(variable), count) for variable, count in self.bad.most_common()]
+        return [(self.name(variable), count) for variable, count in self.bad.first.most_common()]
 
     def as_json(self) -> JsonObject:
         """Returns the summary as JSON values."""
@@ -153,6 +204,7 @@ class Summary:
             "first_bad": None if self.first_bad is None else self.name(self.first_bad),
             "bad": [{"variable": name, "steps": count} for name, count in self.of_bad()],
             "no_gradient_finite": self.all_bad,
+            "no_loss_scaled": self.scales_no_loss,
         }
 
     def rows(self) -> List[Tuple[str, str]]:
@@ -169,10 +221,12 @@ class Summary:
         for number, (name, count) in enumerate(self.of_bad()[:_EACH]):
             title = "" if number else "first not finite"
             found.append((title, f"{name}, in {_steps(count)}"))
-        if len(self.bad) > _EACH:
-            found.append(("", f"and {len(self.bad) - _EACH} other variables"))
+        if len(self.bad.first) > _EACH:
+            found.append(("", f"and {len(self.bad.first) - _EACH} other variables"))
         if self.all_bad:
             found.append(("no gradient finite", f"in {_steps(self.all_bad)}"))
+        if self.scales_no_loss:
+            found.append(("scaled losses", "none"))
         return found
 
     def _counted(self, series: Series) -> str:
@@ -213,26 +267,50 @@ class Summary:
                 f"{self.name(self.first_bad or 0)} on"
             )
         not_finite = self.skipped.count + self.unknown.count
-        if self.loss.longest > 1 and 2 * self.loss.count > not_finite:
-            return f"the loss itself is not finite, so {advice.FORWARD_PASS}"
-        if self.skipped.count:
-            return self._of_skipped()
-        return self._of_scaling()
+        of_loss = f"the loss itself is not finite, so {advice.FORWARD_PASS}"
+        # No loss scale makes the loss infinite or NaN, which is recorded before it is scaled.
+        if 2 * self.loss.count > not_finite:
+            return of_loss
+        return self._of_skipped() or (of_loss if self.loss.count else self._of_scaling())
 
     def _of_skipped(self) -> str:
-        """Returns what to look at if most steps were skipped or the scale is at its minimum."""
-        is_at_minimum = self.rule != "fixed" and (self.scale or 0.0) <= self.minimum
-        are_most = 2 * self.skipped.count > self.steps and not self._only_began_with_skips()
-        if not (is_at_minimum or are_most):
+        """Returns what to look at if more steps were skipped than the loss scale explains."""
+        if not self.skipped.count:
             return ""
-        cause = "most steps were skipped"
-        if is_at_minimum and self.scale is not None:
-            cause = advice.of_minimum(self.scale, self.minimum)
+        minimum = self.parameters.minimum_scale
+        bad = self.bad
+        if self.rule != "fixed" and self.scale is not None and self.scale <= minimum:
+            cause = advice.of_minimum(self.scale, minimum)
+        elif 2 * self.skipped.count > self.steps and not self._only_began_with_skips():
+            cause = "most steps were skipped"
+        elif self._are_too_many_below():
+            cause, bad = advice.BELOW_WORKING, self.bad_below or self.bad
+        else:
+            return ""
         if not self.bad:
             return f"{cause}: {advice.NOT_SEEN}"
-        first = self.name(self.bad.most_common(1)[0][0])
-        count = self.bad_counts.most_common(1)[0][0] if self.bad_counts else None
+        first = self.name(bad.first.most_common(1)[0][0])
+        count = bad.counts.most_common(1)[0][0] if bad.counts else None
         return f"{cause}: {advice.of_gradients(first, count, len(self.names))}"
+
+    def _are_too_many_below(self) -> bool:
+        is_dynamic = skips.is_dynamic(self.parameters)
+        return is_dynamic and skips.are_too_many(self.below.count, self.steps, self.parameters)
+
+    def doubt(self) -> str:
+        """Returns what is known of steps that were not applied, if there is no advice on them.
+
+        Nothing if a dynamic scale explains them: it came down from its initial value, or had grown.
+        """
+        not_applied = self.skipped.count + self.unknown.count
+        if not skips.is_dynamic(self.parameters) or self.scale is None:
+            return advice.doubt_of(_steps(not_applied)) if not_applied else ""
+        below = self.below.count
+        if below <= skips.after_growths(self.steps, self.parameters):
+            return ""
+        place = self.below.place(self.last_step)
+        what = f"{_steps(below)} ({place}), with at most half of a loss scale that had worked"
+        return advice.doubt_of(what)
 
     def _only_began_with_skips(self) -> bool:
         """Whether the steps after the first skipped ones were applied: the scale was too large."""
@@ -241,7 +319,8 @@ class Summary:
         return is_one_series and skipped.first == self.first_step and skipped.last != self.last_step
 
     def _of_scaling(self) -> str:
-        if self.scale is not None and advice.WITHOUT_EFFECT < self.scale < math.inf:
+        has_grown = self.scale is not None and advice.WITHOUT_EFFECT < self.scale < math.inf
+        if has_grown and self.scale is not None and not self.skipped.count:
             return advice.without_effect(self.scale)
         if self.scales_no_loss and self.steps:
             return advice.SCALES_NO_LOSS
@@ -281,7 +360,8 @@ def lines_at_the_end(path: str, summaries: Sequence[Summary]) -> List[str]:
 
 def lines_of_monitor(prefix: str, summaries: Sequence[Summary]) -> List[str]:
     """Returns the same two lines for a run that was not recorded."""
-    what = _advice(summaries) or "nothing points to a problem with the loss scale"
+    doubts = (summary.doubt() for summary in summaries)
+    what = _advice(summaries) or next(filter(None, doubts), advice.NO_PROBLEM)
     return [
         shortened(f"{prefix}{_steps_of(summaries)}: {_sentences(summaries)}."),
         shortened(f"{prefix}{what}."),

@@ -125,9 +125,7 @@ class RecordFile:
                 values = {**vars(header), "disturbed": header.disturbed or self.disturbed}
                 self.write({"tf_lossscale_record": FORMAT, **known(values)})
             number = self.reserve() if number is None else number
-            scale = record.scale
-            summary = Summary(record.cls, scale.rule, record.names, scale.minimum_scale)
-            self._summaries[number] = summary
+            self._summaries[number] = Summary.begin(record)
             self.write(
                 {
                     "optimizer": number,
@@ -193,10 +191,14 @@ class RecordFile:
         with self.guard:
             if self._has_begun:
                 if has_ended and not self.is_closed:
-                    self.write({"end": self.steps})
+                    self.write({"end": self.steps, **known({"unscaled": self._unscaled()})})
                 self.flush()
             self.is_closed = True
             self._destination.discard()
+
+    def _unscaled(self) -> Optional[List[int]]:
+        """Returns the numbers of the optimizers that scaled no loss; None if there are none."""
+        return [n for n in sorted(self._summaries) if self._summaries[n].scales_no_loss] or None
 
     def flush(self) -> None:
         """Appends the lines so far to the file; a full disk does not stop the training."""

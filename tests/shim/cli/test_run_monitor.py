@@ -209,6 +209,25 @@ def test_losses_that_are_not_scaled(tmp_path, wrap, scaled, expected):
     assert lines(done)[-1].startswith(f"tf-lossscale: {expected}")
 
 
+NAN = (
+    LOOP.partition("optimizer =")[0]
+    + """
+model.compile("sgd", "mse")
+x = np.ones((80, 3), "float32")
+x[::8] = np.nan
+model.fit(x, np.ones((80, 1)), batch_size=4, shuffle=False, verbose=0)
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(TF1, reason="compile does not wrap the optimizer")
+def test_a_loss_that_is_nan_in_every_second_batch():
+    summary, advice = lines(run("--monitor", "-c", NAN))
+    assert "20 steps: 10 skipped (the first in step 0, the last in step 18)" in summary
+    assert "the loss itself is not finite, so look at the forward pass" in advice
+
+
 PREDICTS = LOOP.partition("WRAP")[0] + "model.predict(np.ones((4, 3), 'float32'))\n"
 DIES = (
     LOOP.partition("WRAP")[0]

@@ -171,6 +171,21 @@ def test_what_the_advice_says_of_the_scale():
     assert advice.startswith("the loss scale has grown to 2^102 without a skipped step")
 
 
+def test_the_advice_after_more_skipped_steps_than_a_dynamic_scale_explains():
+    steps = Steps(2.0**30)
+    steps.optimizer.compute_gradients(lambda: steps.weight * 1.0, [steps.weight])
+    update = steps.optimizer._loss_scale
+    update._increment_period = 2000
+    steps.monitor = tfls.monitoring.Monitor(steps.optimizer)
+    steps.run([1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0])  # it came down from its initial value
+    assert steps.monitor.advice == ""
+    steps.run([1, 0])
+    expected = "8 of 13 steps were skipped: look at the backward pass of weight"
+    assert steps.monitor.advice.startswith(expected)
+    update._increment_period = 10
+    assert tfls.monitoring.Monitor(steps.optimizer).advice == ""  # it may have grown
+
+
 def test_a_minimum_that_the_program_has_lowered():
     inner = KIND.optimizers.SGD(0.1)
     cls = tfls.keras.mixed_precision.LossScaleOptimizer

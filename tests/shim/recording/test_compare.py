@@ -756,6 +756,20 @@ def test_a_baseline_is_another_run_of_the_old_program(tmp_path, capsys):
     capsys.readouterr()
 
 
+def test_a_file_that_is_compared_with_itself_is_noted(tmp_path, capsys):
+    old, same = (write(tmp_path / name, record(CALM)) for name in ("old", "same"))
+    assert main([old, same]) == 0
+    assert "note: " not in capsys.readouterr().out
+    os.link(old, str(tmp_path / "linked"))
+    for path in (old, str(tmp_path / "linked")):
+        assert main([old, path, "--json", str(tmp_path / "json")]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("Same: 300 steps, bit-identical.")
+        assert out.count("note: OLD and NEW are the same file") == 1
+        (note,) = json.loads((tmp_path / "json").read_text())["notes"]
+        assert note.startswith("OLD and NEW are the same file")
+
+
 def test_a_replaced_class_is_named_in_the_first_line(tmp_path, capsys):
     replaced = RunHeader("2.21.0", replaced=["tf.keras.A"], supplied=["tf.contrib"])
     old = write(tmp_path / "old", record(RIGHT))

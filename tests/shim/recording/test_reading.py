@@ -123,6 +123,20 @@ def test_the_end_line_shows_whether_a_run_was_cut_off(tmp_path):
             read_record(str(path))
 
 
+@pytest.mark.parametrize("unscaled", ["1", "[1]", '["0"]', "[[0]]", '{"a": 0}'])
+def test_the_end_line_names_optimizers_that_scaled_no_loss(tmp_path, unscaled):
+    path = tmp_path / "record"
+    text = HEADER + OPTIMIZER + "".join(steps(0, range(2)))
+    path.write_text(text + '{"end": 2, "unscaled": [0]}\n')
+    assert read_record(str(path)).optimizers[0].scales_no_loss
+    for absent in ("", ', "unscaled": null', ', "unscaled": []'):
+        path.write_text(f'{text}{{"end": 2{absent}}}\n')
+        assert not read_record(str(path)).optimizers[0].scales_no_loss
+    path.write_text(f'{text}{{"end": 2, "unscaled": {unscaled}}}\n')
+    with pytest.raises(RecordError, match="line 5"):
+        read_record(str(path))
+
+
 def test_what_is_written_is_read(tmp_path):
     values = {
         "loss": 1.5,

@@ -11,8 +11,10 @@ from simulated import Run, record
 from test_compare import write
 
 from tf_lossscale._cli.main import main
+from tf_lossscale._records.destination import Destination
 from tf_lossscale._records.format import OptimizerRecord, RunHeader, ScaleParameters
-from tf_lossscale._records.summary import Summary, lines_at_the_end
+from tf_lossscale._records.summary import Summary, lines_at_the_end, lines_of_monitor
+from tf_lossscale._records.writing import RecordFile
 
 WALKS = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "records", "walks"
@@ -206,6 +208,97 @@ def test_a_loss_that_is_not_finite_leads_to_the_forward_pass():
     assert "tf.debugging.enable_check_numerics()" in advice
     assert hasattr(tf.debugging, "enable_check_numerics") or tf.__version__.startswith("1.")
     assert hasattr(tf.compat.v1, "add_check_numerics_ops")
+
+
+def test_a_loss_that_is_now_and_then_not_finite_leads_to_the_forward_pass():
+    run = of_steps(*[FINE, ALL_BAD, FINE, FINE] * 5, scales=[8.0] * 20)
+    assert Summary.of(run).advice() == ""
+    run.loss[17] = math.nan
+    for minority in (math.nan, 1.0):  # two of five skipped steps, and one
+        run.loss[1] = minority
+        assert Summary.of(run).advice().startswith("the loss itself is not finite, so look at")
+
+
+def of_skips(pattern, bad=ALL_BAD, growth_steps=2000):
+    """A dynamic loss scale over steps of which those marked with x are skipped."""
+    scale, scales = 2.0**15, []
+    for mark in pattern:
+        scales.append(scale)
+        scale /= 1 + (mark == "x")
+    rows = [bad if mark == "x" else FINE for mark in pattern]
+    run = of_steps(*rows, scales=scales)
+    run.scale.growth_steps = growth_steps
+    return Summary.of(run)
+
+
+NO_PROBLEM = "nothing points to a problem"
+SKIPS = [
+    ("." * 20, ALL_BAD, 2000, NO_PROBLEM),
+    # The scale comes down from its initial value, and has then grown.
+    ("xxxxxx.x" + "." * 20, ALL_BAD, 2000, NO_PROBLEM),
+    ("." * 50 + "xx" + "." * 50, ALL_BAD, 50, NO_PROBLEM),
+    # It is below a scale that worked: gradients may have grown, a few times.
+    ("xx.x" + ".......x" * 3 + "..", ALL_BAD, 2000, "not applied: 3 steps (the first in step 11, "),
+    ("x." * 10, ALL_BAD, 2000, "skips continued below a scale that worked: no gradient was finite"),
+    ("x..." * 6, SKIPPED, 2000, "skips continued below a scale that worked: only the gradient of"),
+    ("x..." * 6, NOT_SEEN, 2000, "skips continued below a scale that worked: no gradient was seen"),
+    # It may have grown 3 times, or 4 times.
+    (
+        "x..." * 6,
+        ALL_BAD,
+        8,
+        "not applied: 4 steps (the first in step 8, the last in step 20), with",
+    ),
+    ("x..." * 6, ALL_BAD, 6, NO_PROBLEM),
+]
+
+
+@pytest.mark.parametrize(("pattern", "bad", "growth_steps", "expected"), SKIPS)
+def test_more_skipped_steps_than_a_dynamic_scale_explains(pattern, bad, growth_steps, expected):
+    line = lines_of_monitor("", [of_skips(pattern, bad, growth_steps)])[1]
+    assert line.startswith(expected)
+    assert len(line) < 300
+
+
+def test_the_first_skips_are_not_blamed_for_those_that_follow():
+    run = of_steps(*[ALL_BAD] * 9, *[FINE, FINE, FINE, SKIPPED] * 6)
+    run.scales = [2.0 ** (30 - min(step, 9) - max(0, step - 9) // 4) for step in range(33)]
+    assert "only the gradient of emb/kernel" in Summary.of(run).advice()
+
+
+@pytest.mark.parametrize("rule", ["fixed", "unknown"])
+def test_skipped_steps_of_a_scale_that_is_not_dynamic_are_not_explained(rule):
+    run = of_steps(FINE, ALL_BAD, FINE)
+    run.scale.rule = rule
+    line = lines_of_monitor("", [Summary.of(run)])[1]
+    assert line.startswith("not applied: 1 step. Either the gradients were too large for the loss")
+
+
+@pytest.mark.parametrize("parameter", ["growth_steps", "growth_factor", "shrink_factor"])
+@pytest.mark.parametrize("value", [0, -1, 1, math.inf, math.nan])
+def test_parameters_that_no_loss_scale_has_raise_no_error(parameter, value):
+    run = of_steps(*[FINE, SKIPPED] * 9, FINE, scales=[2.0**-step for step in range(19)])
+    setattr(run.scale, parameter, value)
+    assert lines_of_monitor("", [Summary.of(run)])
+
+
+def test_a_record_shows_that_no_loss_was_scaled(tmp_path, capsys):
+    destination = Destination(str(tmp_path / "record"))
+    destination.hold()
+    file = RecordFile(destination)
+    for _ in range(2):
+        file.add_step(file.add_optimizer(RunHeader(), of_steps()), 0)
+    file.summaries[1].scales_no_loss = True
+    file.close(has_ended=True)
+    first, second = shown(capsys, destination.path).split("Optimizer 1, ")
+    assert "scaled" not in first
+    text = " ".join(second.split())
+    assert "scaled losses none next no loss was scaled through the optimizer: " in text
+    optimizers = json.loads(shown(capsys, destination.path, "--json"))["optimizers"]
+    assert [optimizer["no_loss_scaled"] for optimizer in optimizers] == [False, True]
+    assert optimizers[1]["next"].startswith("no loss was scaled through the optimizer")
+    page = shown(capsys, destination.path, "--html")
+    assert page.count("<th>scaled losses</th><td>none</td>") == 1
 
 
 def test_two_lines_at_the_end_of_a_run():
