@@ -173,11 +173,6 @@ ALLOWED: Dict[Tuple[str, str, str], str] = {
     ("_keras/keras2.py", SET, "DelegatingWrapper.__setattr__"): FORWARDS,
     ("_keras/keras2.py", SET, "DelegatingWrapper.name"): FORWARDS,
     (
-        "_keras/keras2_checkpoints.py",
-        SET,
-        "_Hyperparameter._restore_from_tensors",
-    ): FORWARDS,
-    (
         "_keras/keras3_attributes.py",
         CLASS,
         "Keras3Attributes._unpickle_model",
@@ -192,6 +187,7 @@ ALLOWED: Dict[Tuple[str, str, str], str] = {
     ): "a new tensor of ours",
     ("_keras/readable_scale.py", SET, "the module"): OWN_CLASS,
     ("_keras/wrapper.py", SET, "Forward.__set__"): FORWARDS,
+    ("_keras/wrapper.py", SET, "LossScaleWrapper._restore_on_inner"): FORWARDS,
     ("_keras/wrapper.py", SET, "LossScaleWrapper._set_on_inner"): FORWARDS,
     ("_keras/wrapper.py", SET, "LossScaleWrapper._wrap"): OWN_NAME,
     ("_namespace.py", SET, "attach.module_getattr"): OWN_OBJECT,

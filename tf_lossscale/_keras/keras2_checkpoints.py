@@ -149,7 +149,7 @@ class Keras2Checkpoints:
             self._values[name] = position
             return True
         is_variable = hasattr(attribute, "assign")
-        target = attribute if is_variable else self._alive(_Hyperparameter(self._inner, name))
+        target = attribute if is_variable else self._alive(_Hyperparameter(self._wrapper, name))
         position.restore(target)
         return True
 
@@ -444,8 +444,8 @@ class _InnerOfKeras2(Trackable):
 class _Hyperparameter(Trackable):
     """A hyperparameter, which Keras 2 has in a variable, and Keras 3 in a Python number."""
 
-    def __init__(self, inner: Any, name: str) -> None:
-        self._inner = inner
+    def __init__(self, wrapper: Any, name: str) -> None:
+        self._wrapper = wrapper
         self._name = name
 
     def _serialize_to_tensors(self) -> Dict[str, Any]:
@@ -455,13 +455,14 @@ class _Hyperparameter(Trackable):
         value = float(restored_tensors["VARIABLE_VALUE"].numpy())
         if self._name == "decay" and value == 0:
             return  # Keras 3 has no such argument
-        if not isinstance(getattr(self._inner, self._name, None), (int, float)):
+        inner = self._wrapper.inner_optimizer
+        if not isinstance(getattr(inner, self._name, None), (int, float)):
             raise ValueError(
                 f"The checkpoint has {self._name}={value} for the optimizer, which "
-                f"{type(self._inner).__name__} of Keras 3 does not have. Use an optimizer, or a "
+                f"{type(inner).__name__} of Keras 3 does not have. Use an optimizer, or a "
                 "schedule of the learning rate, that does the same."
             )
-        setattr(self._inner, self._name, value)
+        self._wrapper._restore_on_inner(self._name, value)
 
 
 class _UnsavedSlots(Trackable):

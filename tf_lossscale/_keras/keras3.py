@@ -162,7 +162,7 @@ class Keras3Wrapper(Keras3Attributes):
 
     @do_not_convert
     def apply_gradients(
-        self, grads_and_vars: GradsAndVars, **kwargs: object
+        self, grads_and_vars: GradsAndVars, name: Optional[str] = None, **kwargs: object
     ) -> Optional[Operation]:
         """Applies the gradients if all of them are finite on all replicas.
 
@@ -171,7 +171,8 @@ class Keras3Wrapper(Keras3Attributes):
 
         Args:
           grads_and_vars: pairs of a gradient, or None, and its variable.
-          **kwargs: the arguments `name`, `experimental_aggregate_gradients` and
+          name: an argument of Keras 2, which has no effect.
+          **kwargs: the arguments `experimental_aggregate_gradients` and
             `skip_gradients_aggregation` of Keras 2.
 
         Returns:

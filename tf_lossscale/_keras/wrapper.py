@@ -7,6 +7,8 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 import functools
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union, cast
 
+import numpy as np
+
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_standard
 from tf_lossscale._core.minimum import MINIMUM, minimum_of, takes_minimum_scale
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
@@ -349,9 +351,16 @@ class LossScaleWrapper:
             tf1.logging.warning(
                 f"{name} of {type(inner).__name__} was {old}, and is {value} from now on. "
                 "Functions that are traced already, such as that of fit(), go on with the old "
-                "number: set it before the first step, or call compile() again."
+                "number: set or restore it before the first step, or call compile() again."
             )
         setattr(inner, name, value)
+
+    def _restore_on_inner(self, name: str, value: float) -> None:
+        """Sets a number to that of a file, which holds it as float32."""
+        if float(np.float32(getattr(self._optimizer, name))) == float(value):
+            setattr(self._optimizer, name, value)
+        else:
+            self._set_on_inner(name, value)
 
     def __repr__(self) -> str:
         inner = self.__dict__.get("_optimizer")

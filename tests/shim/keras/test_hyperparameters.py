@@ -7,6 +7,8 @@ import pytest
 import recorded
 import tensorflow as tf
 
+import tf_lossscale as tfls
+
 PAIRS = [
     subject for subject in recorded.originals() if subject.kind.name != "keras3"
 ]  # Keras 3 cannot save an optimizer whose learning rate was replaced by a schedule
@@ -111,6 +113,35 @@ def test_a_hyperparameter_that_is_set_takes_effect_or_is_logged(subject, log: Li
     assert has_momentum == bool(logged) == (subject.kind.name != "legacy")
     if logged:
         assert "was 0.5, and is 0.0 from now on. Functions that are traced already" in logged[0]
+
+
+@pytest.mark.skipif(
+    {"legacy", "keras3"} - {subject.kind.name for subject in OURS} != set(),
+    reason="this needs Keras 3 and tf_keras",
+)
+@pytest.mark.parametrize("with_restore", [False, True], ids=["tensorflow", "restore"])
+def test_one_that_is_restored_after_a_traced_step_is_logged(
+    with_restore: bool, log: List[str], tmp_path: Any
+):
+    """Of the optimizers of Keras 2, it is a variable."""
+    subject = next(subject for subject in OURS if subject.kind.name == "keras3")
+    old = next(subject for subject in OURS if subject.kind.name == "legacy")
+    variable = recorded.make_variable(old.kind, [1.0, 2.0], "v")
+    optimizer = old.dynamic(old.inner("Adam", beta_1=0.5), 8.0, 2)
+    step(old, optimizer, variable)
+    path = tf.train.Checkpoint(opt=optimizer, v=variable).save(str(tmp_path / "old"))
+    variable = tf.Variable([1.0, 2.0])
+    optimizer = subject.dynamic(subject.inner("Adam"), 8.0, 2)
+    tf.function(lambda: subject.step(optimizer, [variable], [tf.constant([1.0, 1.0])]))()
+    del log[:]
+    checkpoint = tf.train.Checkpoint(opt=optimizer, v=variable)
+    if with_restore:
+        tfls.checkpoints.restore(path, checkpoint)
+    else:
+        checkpoint.restore(path)
+    (logged,) = [message for message in log if "traced" in message]
+    assert logged.startswith("beta_1 of Adam was 0.9, and is 0.5 from now on")
+    assert optimizer.inner_optimizer.beta_1 == 0.5
 
 
 @pytest.mark.parametrize(("value", "compiled"), [(0.5, True), (0.0, False)])

@@ -136,6 +136,13 @@ def test_the_paths_are_those_of_kerass_class(built, in_function):
     assert found[0] == found[1]
 
 
+def test_the_name_of_a_step_may_be_passed_as_on_keras_2():
+    variable = keras.Variable(np.float32(1.0))
+    optimizer = OURS(keras.optimizers.SGD(0.5), initial_scale=8.0)
+    optimizer.apply_gradients([(tf.constant(1.0), variable)], "train")
+    assert float(variable.value) == 0.5
+
+
 @pytest.mark.parametrize("cls", [OURS, THEIRS])
 def test_the_growth_steps_can_be_set_later(cls):
     optimizer = cls(keras.optimizers.SGD(0.5), initial_scale=8.0, dynamic_growth_steps=100)
