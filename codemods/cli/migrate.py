@@ -26,6 +26,7 @@ from .terminal import Messages, put, style_of
 
 __all__ = ["run"]
 
+_EXCLUDED = "matches --exclude"
 _WHICH = "-v shows what was skipped; Python files and notebooks are checked"
 
 
@@ -50,7 +51,7 @@ def run(request: Request) -> int:
             summary.add(outcome)
             spool.append(outcome if "html" in request.formats else outcome._replace(diff=b""))
             _show(outcome, request, messages)
-        if not (summary.files or summary.failed):
+        if not (summary.files or summary.failed or request.is_stdin):
             where = ", ".join(quoted(path) for path in request.paths)
             messages.say(f"tf-lossscale: warning: no files to check in {where}; {_WHICH}")
         if accepted is not None:
@@ -170,13 +171,17 @@ def _process_stdin(request: Request, summary: Summary, messages: Messages) -> It
     source = sys.stdin.buffer.read(request.limits.size + 1)
     if len(source) > request.limits.size:
         raise _RefusedError(f"{name}: {request.limits.too_large}")
+    summary.is_dry = False
+    if request.excludes.match(os.path.realpath(name)):
+        put(sys.stdout, source)
+        messages.say(f"{quoted(name)}: unchanged: {_EXCLUDED}")
+        return []
     with Watch(request.limits) as watch:
         search = FileSearch(request, watch, messages)
         search.run_stdin(source)
         summary.keras = search.decided_keras()
     result = edited_alone(name, source, request.plan, request.limits)
     put(sys.stdout, result.source if result.error is None else source)
-    summary.is_dry = False
     summary.files = 1
     return [finished(name, name, result, request.plan)]
 

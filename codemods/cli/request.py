@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Optional
 
-from ..files.excludes import Excludes
+from ..files.excludes import SUFFIXES, Excludes
 from ..files.printable import quoted, relative
 from ..model import KerasChoice, Options, Target
 from ..reports import Report
@@ -76,6 +76,7 @@ class Request(argparse.Namespace):
             setattr(request, name, settings.values[name])
         if sum(report.file is None for report in request.report) > 1:
             raise ValueError("only one --report can go to stdout; use FORMAT:FILE for the others")
+        request._check_report_files()
         request._add_text_report()
         request._read_baseline()
         if request.statistics and "text" not in request.formats:
@@ -100,6 +101,28 @@ class Request(argparse.Namespace):
             raise ValueError("--write-baseline cannot be combined with --write")
         if self.settings_file and not self.settings:
             raise ValueError("--settings cannot be combined with --no-settings")
+
+    def _check_report_files(self) -> None:
+        """Raises ValueError if a report would replace a source, or another output of this run."""
+        named = {
+            os.path.realpath(file): option
+            for option, file in (
+                ("--baseline", self.baseline),
+                ("--write-baseline", self.write_baseline),
+            )
+            if file is not None
+        }
+        for report in self.report:
+            if report.file is None:
+                continue
+            option = f"--report {report.format}:{report.file}"
+            real = os.path.realpath(report.file)
+            # Several reports may go to a terminal, or a pipe.
+            if real in named and (os.path.isfile(real) or not os.path.exists(real)):
+                raise ValueError(f"{option}: this is the file of {named[real]}; name another one")
+            if real.endswith(SUFFIXES) and os.path.exists(real):
+                raise ValueError(f"{option}: would replace a source file; name another one")
+            named[real] = option
 
     def _choose_keras(self, settings: Settings, is_given: bool) -> None:
         """Chooses the Keras version that the command line or the settings give, if they do."""
@@ -177,6 +200,7 @@ class Request(argparse.Namespace):
             sum(self.select, ()),
             sum(self.ignore, ()),
             self.mark,
+            self.choice is not None and self.choice.sets_legacy_keras,
         )
 
     @property

@@ -21,7 +21,10 @@ from .options import Parser, add_options
 
 __all__ = ["Settings", "SettingsError", "load"]
 
-_TABLE = "tool.tf-lossscale"
+_NAME = "tf-lossscale"
+_TABLE = f"tool.{_NAME}"
+_LIKE_NAME = re.compile("tf[-_.]?loss[-_.]?scale", re.IGNORECASE)
+"""Matches the name of the table, and what is taken for it."""
 
 _IGNORE_IT = "; pass --no-settings to ignore it"
 _TRUST_IT = (
@@ -125,7 +128,8 @@ def _read(path: str, is_named: bool = False) -> Settings:
     except OSError as error:
         hint = "" if is_named else _IGNORE_IT
         raise _error(path, 0, error.strerror or type(error).__name__, hint) from None
-    if b"tf-lossscale" not in data:
+    if _NAME.encode() not in data:
+        _refuse_other_name(path, data.decode("utf-8", "replace"))
         return Settings({})
     if not is_named:
         _refuse_other_owner(path)
@@ -177,10 +181,11 @@ def _values(path: str, text: str) -> dict[str, Any]:
     Raises the error that names the line for a key that is no option, or a value of another type: a
     misspelled setting must not be ignored.
     """
-    tool = _parsed(path, text).get("tool", {})
-    table = tool.get("tf-lossscale", {}) if isinstance(tool, dict) else {}
+    tool = _tool(path, text)
+    _check_names(path, text, tool)
+    table = tool.get(_NAME, {})
     if not isinstance(table, dict):
-        raise _error(path, _line(text, "tf-lossscale"), f"[{_TABLE}] is not a table")
+        raise _error(path, _line(text, _NAME), f"[{_TABLE}] is not a table")
     values = {}
     for key, value in table.items():
         if key not in _KEYS:
@@ -191,6 +196,35 @@ def _values(path: str, text: str) -> dict[str, Any]:
         except ValueError as error:
             raise _error(path, _line(text, key), f"[{_TABLE}] {key}: {error}") from None
     return values
+
+
+def _refuse_other_name(path: str, text: str) -> None:
+    """Raises an error if a file without our table has one whose name is taken for ours.
+
+    What else is wrong in such a file is left to the tools that read it.
+    """
+    if not _LIKE_NAME.search(text):
+        return
+    try:
+        tool = _tool(path, text)
+    except SettingsError:
+        return
+    _check_names(path, text, tool)
+
+
+def _tool(path: str, text: str) -> dict[str, Any]:
+    """The table `[tool]`; empty if there is none."""
+    tool = _parsed(path, text).get("tool")
+    return tool if isinstance(tool, dict) else {}
+
+
+def _check_names(path: str, text: str, tool: Collection[str]) -> None:
+    """Raises an error for `[tool.tf_lossscale]`, which would have no effect."""
+    for key in tool:
+        if key != _NAME and _LIKE_NAME.fullmatch(key):
+            lines = enumerate(text.splitlines(), 1)
+            place = next((number for number, line in lines if "tool" in line and key in line), 0)
+            raise _error(path, place, f"[tool.{key}] is not read; name the table [{_TABLE}]")
 
 
 class _Parser(Parser):

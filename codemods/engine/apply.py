@@ -51,7 +51,7 @@ class Outcome:
         self._options = options
         self._decision = decision
         self._places = {node: at for source in sources for node, at in source.places.items()}
-        self._suppressions = Suppressions(sources)
+        self._suppressions = Suppressions.of_sources(sources)
         selected = [proposal for proposal in proposals if options.selects(proposal.code)]
         self._silenced = [proposal for proposal in selected if self._is_silenced(proposal)]
         silenced = set(map(id, self._silenced))

@@ -2,6 +2,8 @@
 
 `# lossscale: ignore[CODE,...] reason` silences what is on its line, and what is on a line on which
 a bracket was opened that is closed on its line: it may stand behind the last line of a call.
+`# lossscale: ignore` alone, or before another comment, silences all codes there. Everything else
+that begins so, such as `# lossscale: ignored`, silences nothing, and is reported.
 `# TODO(CODE): ...` is what `--mark` adds above each manual finding, once.
 """
 
@@ -22,11 +24,15 @@ from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
 from .render import LONGEST_LINE, Place, Source
 
-__all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress", "silences"]
+__all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress"]
 
 UNUSED_CODE = "LS900"
 _WORD = "lossscale:"
-_COMMENT = re.compile(r"#\s*lossscale:\s*ignore(?P<list>\s*\[(?P<codes>[^\]]*)(?P<end>\])?)?", re.I)
+_COMMENT = re.compile(
+    r"#\s*lossscale:\s*ignore"
+    r"(?:\s*\[(?P<codes>[^\]]*)(?P<end>\])?|(?P<bare>(?=\s*\Z|\s+#))|\w*)",
+    re.I,
+)
 _MARK = re.compile(r"#\s*TODO\(LS[0-9]+\):")  # a comment of `--mark`, which can quote the syntax
 _CODE = re.compile(r"LS[0-9]*\Z")
 
@@ -34,13 +40,6 @@ _CODE = re.compile(r"LS[0-9]*\Z")
 def may_suppress(source: bytes) -> bool:
     """Whether `source` may contain a suppression comment."""
     return _WORD.encode() in source.lower()
-
-
-def silences(line: str, code: str) -> bool:
-    """Whether a line that is not Python has a comment that silences `code`."""
-    match = _COMMENT.search(line) if _WORD in line.lower() else None
-    prefixes = _codes(match)[0] if match is not None else ()
-    return bool(prefixes) and code.startswith(prefixes)
 
 
 class _Suppression(NamedTuple):
@@ -68,14 +67,25 @@ class _Suppression(NamedTuple):
 class Suppressions:
     """The suppression comments of one program, and which of their codes have silenced something."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._found = [
+    def __init__(self, found: Iterable[_Suppression]) -> None:
+        self._found = list(found)
+        self._used: set[tuple[Place, str]] = set()
+
+    @classmethod
+    def of_sources(cls, sources: Sequence[Source]) -> Suppressions:
+        """Those of Python sources, which are located."""
+        return cls(
             comment
             for index, source in enumerate(sources)
             if _WORD in source.text.lower()
             for comment in _suppressions(source.text, index)
-        ]
-        self._used: set[tuple[Place, str]] = set()
+        )
+
+    @classmethod
+    def of_line(cls, line: str, number: int) -> Suppressions:
+        """Those of a line that is not Python."""
+        match = _COMMENT.search(line) if _WORD in line.lower() else None
+        return cls([] if match is None else [_suppression(match, 0, number, 0, line, ())])
 
     def silence(self, code: str, place: Place) -> bool:
         """Whether a comment at `place` silences `code`; marks the comment as used."""
@@ -141,18 +151,26 @@ def _suppressions(code: str, source: int) -> Iterator[_Suppression]:
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None and not _MARK.match(token.string):
                 line, start = token.start
-                column, end = start + match.start() + 1, start + match.end() + 1
-                shown = token.line.rstrip("\r\n")
-                shown = shown if len(shown) < LONGEST_LINE else ""
-                place = Place(source, line, column, line, end, shown)
-                yield _Suppression(place, *_codes(match), tuple(opened))
+                text = token.line.rstrip("\r\n")
+                yield _suppression(match, source, line, start, text, tuple(opened))
+
+
+def _suppression(
+    match: re.Match[str], source: int, line: int, start: int, text: str, opened: tuple[int, ...]
+) -> _Suppression:
+    """The comment that a match in a line is; `start` is where the searched part begins."""
+    column, end = start + match.start() + 1, start + match.end() + 1
+    shown = text if len(text) < LONGEST_LINE else ""
+    place = Place(source, line, column, line, end, shown)
+    return _Suppression(place, *_codes(match), opened)
 
 
 def _codes(match: re.Match[str]) -> tuple[tuple[str, ...], str]:
     """The code prefixes of a comment, and why it is invalid."""
-    if match["list"] is None:
+    if match["bare"] is not None:
         return ("",), ""
-    codes = tuple(part.strip().upper() for part in match["codes"].split(",") if part.strip())
+    listed = match["codes"] or ""
+    codes = tuple(part.strip().upper() for part in listed.split(",") if part.strip())
     wrong = [code for code in codes if not _CODE.match(code)]
     if match["end"] and codes and not wrong:
         return codes, ""

@@ -18,6 +18,16 @@ _PYTHON_2 = re.compile(
     rb"""|raise[ \t]+\w+[ \t]*,|except[ \t].*,\s*\w+:)""",
     re.MULTILINE,
 )
+_NEWLINE = re.compile(rb"\r\n?|\n")
+_LOST = {
+    b"\f": "it loses the form feed at the beginning of this line (remove it)",
+    b"\r": "it loses the carriage return at the end (end the lines with LF or CRLF)",
+}
+"""Why a tree does not reproduce its source, by the first byte that it lacks."""
+_OTHER_CAUSES = (
+    "common causes are comments after the last statement that are partly indented (indent them "
+    "fully or not at all), or spaces on blank lines at the end (remove them)"
+)
 _SPLIT_IT = "split the deepest expression"
 _ENCODING_HINT = (
     "save it as UTF-8 or declare its encoding in the first line (# -*- coding: ... -*-)"
@@ -66,7 +76,8 @@ def parsed(source: bytes, tree: PythonTree) -> cst.Module:
 def check_round_trip(module: cst.Module, text: str, source: bytes) -> None:
     """Compares `text`, the rendered `module`, with `source`.
 
-    LibCST 1.9 drops comments that are indented less than the block that they end.
+    LibCST 1.9 drops comments that are indented less than the block that they end, form feeds before
+    statements, and a carriage return at the end.
 
     Raises:
       SourceError: if they differ.
@@ -74,14 +85,11 @@ def check_round_trip(module: cst.Module, text: str, source: bytes) -> None:
     given_back = text.encode(module.encoding)
     if given_back == source:
         return
-    lines = zip(source.split(b"\n"), given_back.split(b"\n"))
-    changed = (number for number, (old, new) in enumerate(lines, 1) if old != new)
-    raise SourceError(
-        next(changed, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
-        "not rewritten: the parser does not reproduce it exactly; common causes are comments after "
-        "the last statement that are partly indented (indent them fully or not at all), or spaces "
-        "on blank lines at the end (remove them)",
-    )
+    differs = (at for at, (old, new) in enumerate(zip(source, given_back)) if old != new)
+    at = next(differs, min(len(source), len(given_back)))
+    line = len(_NEWLINE.findall(source, 0, at)) + 1
+    cause = _LOST.get(source[at : at + 1], _OTHER_CAUSES)
+    raise SourceError(line, f"not rewritten: the parser does not reproduce it exactly; {cause}")
 
 
 def check_syntax(source: bytes) -> None:

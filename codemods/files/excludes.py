@@ -91,8 +91,9 @@ def is_environment_or_cache(directory: str) -> str:
         return INTERNAL
     if name in _CACHES:
         return "is a cache"
-    if name in _ENVIRONMENTS:
-        return "is a virtual environment (by its name)"
     if os.path.isfile(os.path.join(directory, "pyvenv.cfg")):
         return "is a virtual environment (has a pyvenv.cfg)"
+    # Packages are called `env`, too.
+    if name in _ENVIRONMENTS and not os.path.isfile(os.path.join(directory, "__init__.py")):
+        return "is a virtual environment (by its name)"
     return ""

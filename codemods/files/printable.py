@@ -24,8 +24,11 @@ def quoted(path: str) -> str:
     """Quotes a path like git: in C-style quotes if it contains anything but plain text.
 
     That is an unprintable character, a quote or backslash, a byte that is not UTF-8, or a CI
-    command. Other paths are returned unchanged. `git apply` and `patch` read the quoted form.
+    command. Other paths are returned unchanged. `git apply` and `patch` read the quoted form. An
+    empty path is shown as `''`.
     """
+    if not path:
+        return "''"
     plain = path.isprintable() and not any(special in path for special in _SPECIAL)
     if plain and not _COMMAND.match(path):
         return path

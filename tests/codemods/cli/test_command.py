@@ -154,6 +154,9 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
         ("migrate --report json:", "'json:' has no file name"),
         ("migrate --report json --report sarif", "only one --report can go to stdout"),
         ("migrate --report json:no/where.json", "the directory does not exist"),
+        ("migrate --report sarif:a.py", "--report sarif:a.py: would replace a source file"),
+        ("migrate --report json:r --report sarif:./r", "the file of --report json:r; name another"),
+        ("migrate --report json:r --write-baseline r", "this is the file of --write-baseline"),
         ("migrate --write --check", "--write cannot be combined with --check or -"),
         ("migrate - a.py", "- (stdin) cannot be combined with other paths"),
         ("migrate --stdin-filename a.py", "--stdin-filename requires -"),
@@ -230,6 +233,11 @@ def test_exclude_leaves_paths_out(command_line):
     assert ran.status == 0
     changed = {path for path, found in command_line.bytes_on_disk().items() if found == FINAL}
     assert changed == {"a.py"}
+
+
+def test_an_empty_path_has_a_name_in_the_error(command_line):
+    ran = command_line.fails("--check", "", says="'': error: does not exist; check the spelling")
+    assert ran.err.startswith("''")
 
 
 def test_exclude_counts_for_named_files_too(legacy):

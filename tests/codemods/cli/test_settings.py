@@ -152,6 +152,20 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
     assert (ran.status, ran.out) == (0, LEGACY)
 
 
+@pytest.mark.parametrize("name", ["third_party/a.py", "./third_party/b/a.py"])
+def test_stdin_with_an_excluded_name_comes_back(command_line, name):
+    command_line.settings('exclude = ["third_party"]')
+    ran = command_line.run("migrate", "-", "--stdin-filename", name, stdin=LEGACY)
+    assert (ran.status, ran.out) == (0, LEGACY)
+    assert f"{name}: unchanged: matches --exclude\n" in ran.err
+    assert "no files to check" not in ran.err
+    words = ("--stdin-filename", name, "--report", "json")
+    report = json.loads(command_line.run("migrate", "-", *words, stdin=LEGACY).err)
+    assert report["findings"] == []
+    ran = command_line.run("migrate", "-", "--stdin-filename", "a.py", stdin=LEGACY)
+    assert (ran.status, ran.out) == (1, FINAL)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -189,6 +203,41 @@ def test_a_file_without_our_table_is_not_even_parsed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("this is no TOML\n")
     assert settings.load(["."]).values == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[tool.tf_lossscale]\nto = 'shim'", "toml:1: [tool.tf_lossscale] is not read; name the "),
+        ("[tool]\n\n[tool.'TF-LossScale']", "toml:3: [tool.TF-LossScale] is not read"),
+        ("[tool.tf_loss_scale.deep]\nx = 1", "toml:1: [tool.tf_loss_scale] is not read"),
+        ("[tool]\ntf_lossscale = 1", "toml: [tool.tf_lossscale] is not read"),
+        (
+            "[tool.tf-lossscale]\nto = 'shim'\n[tool.tf_lossscale]\nunsafe = true",
+            "toml:3: [tool.tf_lossscale] is not read; name the table [tool.tf-lossscale]\n",
+        ),
+    ],
+)
+def test_a_table_whose_name_is_nearly_right_is_reported(legacy, text, says):
+    legacy.path("pyproject.toml").write_text(text)
+    legacy.fails("--write", says=says)
+    legacy.fails("--settings", "pyproject.toml", says=says)
+    assert legacy.bytes_on_disk()["a.py"] == LEGACY
+    assert legacy.run("migrate", "--no-settings").status == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.mypy]\nmodule = 'tf_lossscale.*'\n",
+        "[project]\ndependencies = ['tf_lossscale']\n",
+        "tool = 'tf_lossscale'\n",
+        "tf_lossscale, and no TOML\n",
+    ],
+)
+def test_another_table_that_names_the_package_is_not_reported(legacy, text):
+    legacy.path("pyproject.toml").write_text(text)
+    assert "tf_lossscale" not in legacy.run("migrate").err
 
 
 def test_what_is_shown_does_not_mix_with_a_report_on_stderr(command_line):

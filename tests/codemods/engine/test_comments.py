@@ -24,6 +24,7 @@ def found(command_line, source: bytes, *options: str) -> list:
         b"# lossscale: ignore[LS]",
         b"# lossscale: ignore[ ls301 ]",
         b"# lossscale: ignore",
+        b"# lossscale: ignore  # type: ignore",
         b"# noqa: E501  # lossscale: ignore[LS301]",
         b"# lossscale: ignore[LS301]  # type: ignore",
     ],
@@ -57,12 +58,26 @@ def test_not_silenced_by_what_is_no_comment(command_line, source):
         (b"# lossscale: ignore[]", ["LS301", "LS900"]),
         (b"# lossscale: ignore[LS301", ["LS301", "LS900"]),
         (b"# lossscale ignore[LS301]", ["LS301"]),
+        (b"# lossscale: ignored until now", ["LS301", "LS900"]),
+        (b"# lossscale: ignores[LS301]", ["LS301", "LS900"]),
+        (b"# lossscale: ignore LS301", ["LS301", "LS900"]),
+        (b"# lossscale: ignore(LS301)", ["LS301", "LS900"]),
+        (b"# lossscale: ignore=LS301", ["LS301", "LS900"]),
+        (b"# lossscale: ignore: LS301", ["LS301", "LS900"]),
+        (b"# lossscale: ignore until 2.4; see LS301", ["LS301", "LS900"]),
     ],
-    ids=["another rule", "one code too many", "no code of ours", "empty", "open", "no colon"],
+    ids=lambda value: value.decode() if isinstance(value, bytes) else "",
 )
 def test_a_comment_that_silences_nothing_is_reported(command_line, comment, codes):
     source = LINE + b"  " + comment + b"\n"
     assert sorted(code for _, code in found(command_line, source)) == codes
+
+
+def test_a_comment_without_brackets_is_reported_with_what_to_write(command_line):
+    command_line.write(a=LINE + b"  # lossscale: ignore LS301\n")
+    report = json.loads(command_line.run("migrate", "--report", "json").out)
+    (message,) = (found["message"] for found in report["findings"] if found["code"] == "LS900")
+    assert "write `# lossscale: ignore[LS301] reason`" in message
 
 
 def test_an_unused_comment_is_reported_without_legacy_symbols(command_line):

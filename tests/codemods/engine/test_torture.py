@@ -83,6 +83,9 @@ FAILS = {
     "null.py": (LEGACY + b"\x00\n", "null.py"),
     "lost.py": (LEGACY + b"if a:\n  b()\n # c\n # d\n", "lost.py:6: error: .*comment"),
     "blanks.py": (LEGACY + b"\n  \n", "blanks.py:4: error: not rewritten: the parser"),
+    "form_feed.py": (b"\x0c" + LEGACY, r"form_feed.py:1: error: .* form feed .*\(remove it\)"),
+    "inner.py": (LEGACY + b"if a:\n  b()\n\x0c  c()\n", "inner.py:6: error: .* form feed"),
+    "old_mac.py": (LEGACY.replace(b"\n", b"\r"), "old_mac.py:3: error: .* carriage return .*LF"),
     "read_only.py": (LEGACY, "read_only.py: error: not written: the file is read-only; "),
     "broken.ipynb": (b'{"cells": [ LossScale', "broken.ipynb:1: error: is not a notebook: invalid"),
 }  # fmt: skip

@@ -62,6 +62,12 @@ def test_virtual_environments_by_name(tree, name):
     assert skipped() == {name: "is a virtual environment (by its name)"}
 
 
+def test_a_package_that_is_called_like_one(tree):
+    tree("env/__init__.py", "env/world.py", "venv/pyvenv.cfg", "venv/__init__.py", "main.py")
+    assert files() == ["env/__init__.py", "env/world.py", "main.py"]
+    assert skipped() == {"venv": "is a virtual environment (has a pyvenv.cfg)"}
+
+
 def test_virtual_environments_by_their_configuration(tree):
     tree("tools/py3/pyvenv.cfg", "tools/py3/lib/a.py", "tools/b.py")
     assert files() == ["tools/b.py"]

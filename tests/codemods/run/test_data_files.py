@@ -103,6 +103,29 @@ def test_what_is_no_configuration_or_no_legacy_path_is_left(command_line, name):
     assert (status, report["findings"], report["errors"]) == (0, [], [])
 
 
+SILENCING = {
+    "unused.yaml": ("a: x  # lossscale: ignore[LS912]\n", ["LS900"]),
+    "other.yaml": (f"wrap: {OLD}.Policy  # lossscale: ignore[LS101]\n", ["LS912", "LS900"]),
+    "words.yaml": (f"wrap: {OLD}.Policy  # lossscale: ignored\n", ["LS912", "LS900"]),
+    "bare.toml": (f"wrap = '{OLD}.Policy'  # lossscale: ignore LS912\n", ["LS912", "LS900"]),
+    "all.ini": (f"[a]\nwrap = {OLD}.Policy  # lossscale: ignore\n", []),
+    "names.txt": (f"{OLD}.Policy  # lossscale: ignore LS912\n", ["LS912", "LS900"]),
+    "prose.txt": ("Write `x  # lossscale: ignore[LS912]`.\n", []),
+    "listing.txt": (f"opt = {OLD}.LossScaleOptimizer(opt)  # lossscale: ignore[LS301]\n", []),
+    "text.json": ('["# lossscale: ignore[LS912]"]\n', []),
+}
+
+
+@pytest.mark.parametrize("name", SILENCING)
+def test_a_comment_that_silences_nothing_is_reported(command_line, name):
+    text, codes = SILENCING[name]
+    command_line.path(name).write_text(text)
+    status, report = migrate(command_line, "--to", "shim")
+    assert [finding["code"] for finding in report["findings"]] == codes
+    assert status == bool(codes)
+    assert migrate(command_line, "--to", "shim", "--ignore", "LS9")[1]["findings"] == []
+
+
 def test_bytes_that_are_not_utf_8_do_not_stop_the_run(command_line):
     command_line.path("old.ini").write_bytes(
         f"name = caf\xe9\nwrap = {OLD}.Policy\n".encode("latin-1")
