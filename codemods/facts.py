@@ -16,6 +16,7 @@ from .model import Group
 __all__ = [
     "ANY_FILE",
     "NO_FACTS",
+    "OF_IMPORTED",
     "OF_STEPS",
     "SINGLE_FILE",
     "STEP_WITH_MODEL",
@@ -59,6 +60,7 @@ class Trait(enum.Enum):
     HANDED_ON = "`model.optimizer` as a value, which may be the optimizer of a step elsewhere"
     STEP = "what Keras 3's own class does not have, or does in another way"
     TYPE_TEST = "a comparison with the type of an object"
+    TF_KERAS = "an import of `tf_keras`, of which `tf.keras` need not be an alias"
 
 
 _OF_PLACES = frozenset(
@@ -82,6 +84,8 @@ They would make optimizers, test for the class, or use what only Keras 2 has.
 
 
 OF_STEPS = (Trait.LOOP, Trait.APPLIES, Trait.HANDED_ON)
+OF_IMPORTED = (*OF_STEPS, Trait.TF_KERAS)
+"""The traits that count for a program also in files that it only imports."""
 STEP_WITH_MODEL = (frozenset([Trait.LOOP]), frozenset([Trait.APPLIES, Trait.HANDED_ON]))
 """The traits of programs that may apply unscaled gradients with what `compile` makes.
 
@@ -99,6 +103,7 @@ class When(enum.Enum):
     IF_BOTH = "the program has both Keras classes"
     IF_EXPERIMENTAL = "the program has the experimental Keras class"
     IF_EXPERIMENTAL_POLICY = "the program sets or makes policies with a loss scale"
+    IF_TF_KERAS = "the program imports `tf_keras`"
     IF_FLAG = "a name of another file depends on the version of TensorFlow"
 
 
@@ -297,6 +302,11 @@ class Decision(NamedTuple):
     def has_experimental_policy(self) -> bool:
         """Whether the program sets or makes policies that have a loss scale."""
         return Trait.EXPERIMENTAL_POLICY in self.traits
+
+    @property
+    def imports_tf_keras(self) -> bool:
+        """Whether a file of the program, or one that it imports, imports `tf_keras`."""
+        return Trait.TF_KERAS in self.traits
 
     @property
     def restores_elsewhere(self) -> bool:

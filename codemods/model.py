@@ -59,6 +59,8 @@ class Options(NamedTuple):
       select: the rule codes to use, as prefixes; empty means all.
       ignore: the rule codes to skip, as prefixes; takes precedence over `select`.
       mark: whether to add a `# TODO(CODE): ...` comment at each manual finding.
+      sets_legacy_keras: whether the project sets `TF_USE_LEGACY_KERAS`, so that `tf.keras` is
+        `tf_keras`.
     """
 
     target: Target = Target.FINAL
@@ -67,6 +69,7 @@ class Options(NamedTuple):
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     mark: bool = False
+    sets_legacy_keras: bool = False
 
     @property
     def to_shim(self) -> bool:
@@ -181,6 +184,7 @@ class KerasChoice(NamedTuple):
       warnings: contradictions, each at its first place that decides for Keras 2.
       details: everything that decides, for `-v`.
       is_given: whether the command line decided.
+      sets_legacy_keras: whether the project sets `TF_USE_LEGACY_KERAS`, whatever decided.
     """
 
     keras: Optional[int]
@@ -188,6 +192,7 @@ class KerasChoice(NamedTuple):
     warnings: tuple[FileError, ...] = ()
     details: tuple[str, ...] = ()
     is_given: bool = False
+    sets_legacy_keras: bool = False
 
     @property
     def target(self) -> str:

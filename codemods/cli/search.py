@@ -63,7 +63,8 @@ class FileSearch:
         self._bytes_left = self._limits.search
         self._outputs = request.outputs
         self._decided: Optional[KerasChoice] = None
-        self._project = None if request.choice is not None else ProjectSearch()
+        self._is_keras_given = request.choice is not None
+        self._project = ProjectSearch()
         self.requirements = Requirements() if request.write else None
         self.steps: list[Union[Candidate, FileOutcome]] = []
         self.files: list[str] = []
@@ -75,24 +76,23 @@ class FileSearch:
     def run(self) -> None:
         """Searches all files."""
         request = self.request
-        is_needed = self._project is not None or self.requirements is not None
-        describes = self._describes if is_needed else None
         paths = sorted(request.paths)  # the report must not depend on their order
         outside = request.follow_links_outside
-        self._take(discover(paths, request.excludes, outside, describes, with_data=True))
+        self._take(discover(paths, request.excludes, outside, self._describes, with_data=True))
 
     def _describes(self, path: str) -> bool:
         """Whether to read a file that is no source."""
-        if self._project is not None and is_project_file(path):
-            return True
+        return is_project_file(path) or self._has_requirements(path)
+
+    def _has_requirements(self, path: str) -> bool:
+        """Whether to read in a file what is installed where the program runs."""
         return self.requirements is not None and is_requirements_file(path)
 
     def run_stdin(self, source: bytes) -> None:
         """Searches a source from stdin, and the project files above it."""
         name = self.request.stdin_filename
-        if self._project is not None:
-            self._project.add(name, os.path.abspath(name), source)
-            self._take(project_files_above(name, self.request.excludes, is_project_file))
+        self._project.add(name, os.path.abspath(name), source)
+        self._take(project_files_above(name, self.request.excludes, is_project_file))
 
     def decided_keras(self) -> KerasChoice:
         """The Keras version to target, which the request gets if it does not give one.
@@ -107,8 +107,9 @@ class FileSearch:
     def _decide_keras(self) -> KerasChoice:
         choice = self.request.choice
         if choice is None:
-            assert self._project is not None
-            choice = self.request.choice = self._project.choice()
+            choice = self._project.choice()
+        choice = choice._replace(sets_legacy_keras=self._project.sets_legacy_keras())
+        self.request.choice = choice
         for warning in choice.warnings:
             self._messages.say(problem_line("warning", warning))
         for line in (choice.words, *choice.details) if self.request.verbose else ():
@@ -153,13 +154,14 @@ class FileSearch:
             why = str(error)
         if file.is_source:
             return Note(file.path, NoteKind.ERROR, why)
+        if self._is_keras_given and not (file.is_data or self._has_requirements(file.real)):
+            return None
         what = "" if file.is_data else "does not count for --keras auto: "
         return Note(file.path, NoteKind.WARNING, what + why)
 
     def _describing(self, file: Candidate, data: bytes) -> None:
         """Takes from a file what it says about the project."""
-        if self._project is not None:
-            self._project.add(relative(file.path), file.real, data)
+        self._project.add(relative(file.path), file.real, data)
         if self.requirements is not None:
             self.requirements.add(relative(file.path), data)
 
@@ -194,7 +196,7 @@ class FileSearch:
         if file.real.endswith(NOTEBOOK):
             data = without_images(data)
         concerns = may_concern(data)
-        if self._project is not None and self._project.may_decide(file.real, data):
+        if self._project.may_decide(file.real, data):
             self._project.add(relative(file.path), file.real, data)
         if self.requirements is not None:
             self.requirements.add(relative(file.path), data)

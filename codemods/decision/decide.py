@@ -5,8 +5,8 @@ order, for the target `final`:
 
 1. A group of symbols goes to the shim if a place of a file of the program needs that (`Need`), and
    what else the need depends on is so: another file reads the name, the program compiles models, it
-   has both Keras classes, or the experimental class or policies, or a name of another file depends
-   on the version of TensorFlow.
+   has both Keras classes, or the experimental class or policies, it imports `tf_keras`, or a name
+   of another file depends on the version of TensorFlow.
 2. The policies follow the Keras optimizers if the program compiles models. `compile` wraps an
    optimizer in the class that belongs to the policy, so only the shim's policy makes the shim's
    experimental class.
@@ -32,7 +32,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from ..facts import (
-    OF_STEPS,
+    OF_IMPORTED,
     STEP_WITH_MODEL,
     Constant,
     Decision,
@@ -63,7 +63,8 @@ class Connections(NamedTuple):
 
     Attributes:
       programs: the files of each program; a file without facts has no legacy name.
-      steps: for each file, files with training steps that it imports, also of other programs.
+      imported: for each file, files with traits of `OF_IMPORTED` that it imports, also of other
+        programs.
       traits: what files without facts have, as far as it is known.
       reads: the names of each file that other files read.
       compared: those that files read which compare types of objects.
@@ -73,7 +74,7 @@ class Connections(NamedTuple):
     """
 
     programs: Sequence[frozenset[str]]
-    steps: Mapping[str, frozenset[str]] = {}
+    imported: Mapping[str, frozenset[str]] = {}
     traits: Mapping[str, frozenset[Trait]] = {}
     reads: Mapping[str, frozenset[str]] = {}
     compared: Mapping[str, frozenset[str]] = {}
@@ -127,14 +128,14 @@ def _with_way(ways: Mapping[str, Way], *wanted: Way) -> frozenset[str]:
 def _traits_in(
     program: frozenset[str], facts: Mapping[str, FileFacts], connections: Connections
 ) -> dict[str, frozenset[Trait]]:
-    """The traits of the files of a program; of training steps that it imports, what makes them so.
+    """The traits of the files of a program, and those of `OF_IMPORTED` in files that it imports.
 
     These files can be of other programs, of which the rest does not count.
     """
     traits = {file: _traits_of(file, facts, connections) for file in sorted(program)}
-    steps = {step for file in program for step in connections.steps.get(file, ())}
-    for step in sorted(steps - program):
-        traits[step] = _traits_of(step, facts, connections).intersection(OF_STEPS)
+    imported = {other for file in program for other in connections.imported.get(file, ())}
+    for file in sorted(imported - program):
+        traits[file] = _traits_of(file, facts, connections).intersection(OF_IMPORTED)
     return traits
 
 
@@ -211,6 +212,7 @@ def _counts(need: Need, file: str, traits: frozenset[Trait], connections: Connec
         When.IF_BOTH: (Trait.EXPERIMENTAL_CLASS, Trait.FINAL_CLASS),
         When.IF_EXPERIMENTAL: (Trait.EXPERIMENTAL_CLASS,),
         When.IF_EXPERIMENTAL_POLICY: (Trait.EXPERIMENTAL_POLICY,),
+        When.IF_TF_KERAS: (Trait.TF_KERAS,),
     }.get(need.when, ())
     return traits.issuperset(wanted)
 

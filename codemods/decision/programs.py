@@ -14,7 +14,7 @@ import collections
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from ..facts import OF_STEPS, Links
+from ..facts import OF_IMPORTED, Links
 from .modules import Modules, may_mean
 
 __all__ = ["programs_of"]
@@ -31,7 +31,8 @@ def programs_of(
     """The files to decide about, in one set for each program, with the others of the program.
 
     The others are the files that lead to one to decide about. What these import besides is none of
-    their program, but for training steps: a policy decides what class of optimizer they get.
+    their program, but for `OF_IMPORTED`: a policy decides what class of optimizer their training
+    steps get, and which of their layers compute by it.
 
     Args:
       files: the files to decide about.
@@ -41,8 +42,8 @@ def programs_of(
         less, and which of them no import reaches is not known.
 
     Returns:
-      The programs; and for each file of the run, files with parts of a training step (`OF_STEPS`)
-      that it leads to by imports.
+      The programs; and for each file of the run, files with a trait of `OF_IMPORTED` that it leads
+      to by imports.
     """
     graph = _Graph(links, modules)
     graph.add_files_loaded_by_name(files, are_all_read)
@@ -55,13 +56,13 @@ def programs_of(
     programs: dict[str, set[str]] = {}
     for file in [*files, *leading]:
         programs.setdefault(union.find(file), set()).add(file)
-    return list(map(frozenset, programs.values())), _steps(graph, links)
+    return list(map(frozenset, programs.values())), _with_traits(graph, links)
 
 
-def _steps(graph: _Graph, links: Mapping[str, Links]) -> dict[str, frozenset[str]]:
-    """For each file, one file for each trait of `OF_STEPS` that it leads to by imports."""
+def _with_traits(graph: _Graph, links: Mapping[str, Links]) -> dict[str, frozenset[str]]:
+    """For each file, one file for each trait of `OF_IMPORTED` that it leads to by imports."""
     found: dict[str, frozenset[str]] = {}
-    for trait in OF_STEPS:
+    for trait in OF_IMPORTED:
         files = (file for file, known in sorted(links.items()) if trait in known.traits)
         for importer, file in graph.first_reached(files).items():
             found[importer] = found.get(importer, frozenset()) | {file}

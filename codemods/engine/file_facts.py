@@ -107,7 +107,7 @@ def _silenced(
     if not any(may_suppress(source.data) for source in sources):
         return
     located = locate(frozenset(place.node for place in places))
-    suppressions = Suppressions(sources)
+    suppressions = Suppressions.of_sources(sources)
     for place in places:
         if suppressions.silence(code_of_place(place), located[place.node]):
             yield place
@@ -305,6 +305,8 @@ def _asks(program: Program, options: Options) -> frozenset[Trait]:
         asks.add(Trait.RESTORE)
     if program.classes.names_final_class():
         asks |= {Trait.KERAS_2_METHODS, Trait.KERAS_3_METHODS}
+    if not options.sets_legacy_keras and (program.references or program.migrated):
+        asks.add(Trait.TF_KERAS)
     return frozenset(asks)
 
 

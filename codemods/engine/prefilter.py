@@ -41,6 +41,7 @@ _WHOLE = tuple(word.encode() for word in sorted({MODULE, *CROSS_SHARD}))
 """Words that mean nothing as a part of a longer name, such as `use_mixed_precision`."""
 
 _SUPPRESSION = b"lossscale:"
+_SUPPRESSION_IN_DATA = re.compile(rb"#[ \t]*lossscale:[ \t]*ignore", re.IGNORECASE)
 _LOSS_SCALE = b"loss_scale"
 """An attribute of optimizers, which alone is too common to be a legacy name."""
 _PARTS = (
@@ -179,6 +180,7 @@ _HINTS = {
     ),
     Trait.HANDED_ON: _Hint(words=[b"optimizer", *_READS_BY_NAME, *_DICTIONARIES]),
     Trait.STEP: _Hint(STEP_AND_STATE),
+    Trait.TF_KERAS: _Hint(words=[b"tf_keras"]),
 }  # fmt: skip
 """What a file must contain to have a trait."""
 
@@ -197,10 +199,13 @@ _PATH_ROOTS = (b"tensorflow.", b"tf.", b"keras.", b"contrib.")
 
 
 def may_name_path(data: bytes) -> bool:
-    """Whether a file that is not Python may name a legacy path: text with one of its words."""
-    if not any(word in data for word in _IN_PATHS):
-        return False
-    return any(root in data for root in _PATH_ROOTS) and b"\0" not in data
+    """Whether a file that is not Python may name a legacy path: text with one of its words.
+
+    Or whether it has a suppression comment, which is reported if it silences nothing.
+    """
+    has_word = any(word in data for word in _IN_PATHS)
+    may_name = has_word and any(root in data for root in _PATH_ROOTS)
+    return (may_name or bool(_SUPPRESSION_IN_DATA.search(data))) and b"\0" not in data
 
 
 _TENSORFLOW = re.compile(rb"tensorflow|keras|\btf|\bfrom\s+\.", re.IGNORECASE)

@@ -84,6 +84,11 @@ class ProjectSearch:
         """The Keras version that the evidence so far decides for."""
         return _choose(self._evidence)
 
+    def sets_legacy_keras(self) -> bool:
+        """Whether a file sets `TF_USE_LEGACY_KERAS`, so that `tf.keras` is `tf_keras`."""
+        settings = (found for found in self._evidence if found.words.startswith(LEGACY_KERAS))
+        return any(found.keras == 2 for found in settings)
+
     def may_decide(self, real: str, data: bytes) -> bool:
         """Whether a Python file or notebook may have evidence."""
         return _IMPORTED in data or _LEGACY_KERAS in data or real.endswith(os.sep + "setup.py")

@@ -160,8 +160,10 @@ class Legacy(NamedTuple):
     def is_renamed(self, options: Options, decision: Decision) -> bool:
         """Whether a run gives the symbol another path, where a name leads to it."""
         is_moved_final = self.is_keras_optimizer and options.for_keras_3
-        goes = not self.is_final_path or is_moved_final or decision.goes_to_shim(self.group)
-        return bool(self.rule) and goes and not (self.is_on_shim and options.to_shim)
+        is_for_shim = decision.goes_to_shim(self.group)
+        if not self.rule or (self.is_on_shim and (is_for_shim or options.to_shim)):
+            return False
+        return not self.is_final_path or is_moved_final or is_for_shim
 
     @property
     def _is_keras(self) -> bool:
@@ -471,4 +473,6 @@ def twin_of(path: str) -> str:
 def shown_path(path: str) -> str:
     """A path as programs write it: `tf.keras...`, `tfls.keras...`."""
     first, _, rest = path.partition(".")
-    return f"{'tfls' if first == _SHIM else 'tf' if root_of(path) else first}.{rest}"
+    if first == _SHIM:
+        return f"tfls.{rest}"
+    return f"tf.{rest}" if first in _TENSORFLOW else path

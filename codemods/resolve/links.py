@@ -383,7 +383,7 @@ def _hands_on_loader(nodes: PythonNodes, bound: Collection[str]) -> bool:
 
 
 def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:
-    """What a file has, as far as attributes show."""
+    """What a file has, as far as attributes and imports show."""
     attributes = nodes.attributes
     got = _attributes_got(nodes, reader) | _attributes_matched(nodes)
     if "load_model" in attributes or "load_model" in got or _has_name(nodes, "load_model"):
@@ -398,6 +398,8 @@ def _traits(nodes: PythonNodes, reader: _Reader) -> Iterator[Trait]:
         yield Trait.STEP
     if any(map(_compares_type, nodes.of(ast.Compare))):
         yield Trait.TYPE_TEST
+    if any(module.partition(".")[0] == "tf_keras" for module in reader.imports):
+        yield Trait.TF_KERAS
 
 
 def _has_name(nodes: PythonNodes, name: str) -> bool:

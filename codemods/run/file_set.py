@@ -156,9 +156,10 @@ class FileSet:
 
     def _with_programs(self, known: Connections, are_all_read: bool) -> Connections:
         """Adds the programs, as far as the links that were read connect files."""
-        programs, steps = programs_of(list(self._facts), self._links, self._modules, are_all_read)
+        files = list(self._facts)
+        programs, imported = programs_of(files, self._links, self._modules, are_all_read)
         traits = {file: links.traits for file, links in self._links.items()}
-        return known._replace(programs=programs, steps=steps, traits=traits)
+        return known._replace(programs=programs, imported=imported, traits=traits)
 
     def _exports(self, workers: Workers) -> ReExports:
         """What files mean by their names: files without a place only if others need that."""

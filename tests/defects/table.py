@@ -360,6 +360,10 @@ SHIM = r"""
     - if not _finder.subscribers and _finder in sys.meta_path:
     + if False:
 
+    # shim/keras/test_hyperparameters.py::test_one_that_is_restored_after_a_traced_step_is_logged
+    - self._wrapper._restore_on_inner(self._name, value)
+    + setattr(inner, self._name, value)
+
     # shim/keras/test_compile.py::test_a_second_compile_wraps_no_optimizer_twice
     - if loss_scale_class(optimizer) or (
     + if (
@@ -704,6 +708,18 @@ SHIM = r"""
     # shim/recording/test_run_record.py::test_an_existing_file_is_refused_before_the_script_starts
     - if os.path.getsize(self.path) and not is_record(self.path):
     + if False:
+
+    # shim/keras/test_restore_parts.py::test_each_optimizer_is_built_for_its_own_model
+    - return self._of_slots(program, state)
+    + return Trained(self._all)
+
+    # shim/keras/test_restore_parts.py::test_nested_objects
+    - below = _parts(stored, f"{path}/{name}" if path else name, child, seen)
+    + below = Parts({}, {})
+
+    # shim/recording/test_show.py::test_more_skipped_steps_than_a_dynamic_scale_explains
+    - return skipped > after_growths(steps, parameters) + handful
+    + return False
 
     # shim/recording/test_run_record.py::test_the_script_and_the_process_that_it_starts_have_records
     - is_parent = (self.is_of_child or os.name == "nt") and self.process == os.getppid()
@@ -1112,8 +1128,12 @@ CODEMODS = r"""
     + return found
 
     # codemods/run/test_data_files.py::test_what_is_no_configuration_or_no_legacy_path_is_left
-    - if self._path.endswith(_TEXT) and shown.startswith("(", named.end):
-    + if False:
+    - is_listing = self._path.endswith(_TEXT) and line.startswith("(", named.end)
+    + is_listing = False
+
+    # codemods/engine/test_comments.py::test_a_comment_that_silences_nothing_is_reported
+    - (?P<bare>(?=\s*\Z|\s+#))
+    + (?P<bare>)
 
     # codemods/engine/test_comments.py::test_a_comment_silences_no_other_place_with_the_same_text
     - for place in left:
@@ -1345,8 +1365,16 @@ CODEMODS = r"""
     + if is_named:
     - return {name for text in texts for name in text.split(".")}
     + return set(texts)
-    - traits[step] = _traits_of(step, facts, connections).intersection(OF_STEPS)
-    + traits[step] = _traits_of(step, facts, connections).intersection([])
+    - traits[file] = _traits_of(file, facts, connections).intersection(OF_IMPORTED)
+    + traits[file] = _traits_of(file, facts, connections).intersection([])
+
+    # codemods/cli/test_keras_target.py::test_policies_beside_tf_keras
+    - if options.sets_legacy_keras or not decision.imports_tf_keras:
+    + if not decision.imports_tf_keras:
+
+    # codemods/cli/test_keras_target.py::test_a_name_of_tf_keras_stays
+    - is_moved = decision.goes_to_shim(legacy.group) and legacy.is_renamed(options, decision)
+    + is_moved = False
 
     # codemods/resolve/test_python_nodes.py
     - "op", "ops", "rest", "simple",

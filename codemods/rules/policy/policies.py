@@ -89,7 +89,8 @@ def check(program: Program, options: Options, decision: Decision) -> Iterator[Pr
     """Proposes the final symbols."""
     for reference in program.references_to("LS601", "LS602", "LS603"):
         _, name, words = _NAMES[reference.legacy.name]
-        made = Proposal.moved(reference, f"tensorflow.keras.mixed_precision.{name}", words)
+        keras = "tf_keras" if reference.legacy.root == "tf_keras" else "tensorflow.keras"
+        made = Proposal.moved(reference, f"{keras}.mixed_precision.{name}", words)
         call = program.call_of(reference.node) if reference.legacy.name == "Policy" else None
         if made is not None and call is not None and len(call.args) > 1:
             made = made._replace(message=_DROPPED, edits=((call, _WITHOUT_SCALE),))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.util import resolve_name
 from typing import Optional
 
 import libcst as cst
@@ -22,7 +21,7 @@ import libcst as cst
 from ...resolve import tree
 from ..rule import Decision, Named, Options, Program, Proposal, Rule
 from ..to_shim import WRITTEN
-from ._legacy_paths import LegacyPath, LegacyPaths
+from . import _called_paths as called, _legacy_paths as legacy
 
 __all__ = ["RULE"]
 
@@ -47,11 +46,6 @@ _PATCHED = (
 )
 _IN_DATA = "this names {}, and only Python is rewritten: write {}, which needs tf-lossscale"
 
-_NAMING = ("delattr", "getattr", "object", "setattr")
-"""Functions that name an attribute by a string, such as `mock.patch.object`."""
-_RELATIVE = "import_module"
-"""Takes the package of a relative name: `import_module(".contrib", "tensorflow")`."""
-_IMPORTING = (_RELATIVE, "__import__")
 _GETTING = "attrgetter"
 """Takes attributes of its argument: `attrgetter("keras.mixed_precision")(tf)`."""
 _ATTRIBUTES = ("contrib", "mixed_precision")
@@ -70,13 +64,13 @@ _DISPLAYS = (
 
 def reports(program: Program, options: Options, decision: Decision) -> Iterator[Proposal]:
     """Reports each such string."""
-    legacy_paths = LegacyPaths(options, decision)
+    legacy_paths = legacy.LegacyPaths(options, decision)
     for string in program.scopes.strings:
         path = _path_in(program, string, legacy_paths)
         code, message = "LS912", _message_of_path(program, string, path) if path else ""
         completed = _completed(program, string, legacy_paths)
         if completed:
-            path = LegacyPath(completed, completed)
+            path = legacy.LegacyPath(completed, completed)
             code, message = "LS902", _message(program, string, path)
         if path is None:
             continue
@@ -85,20 +79,22 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
         yield Proposal.report(string, code, path.symbol, message)
 
 
-def _message(program: Program, string: cst.SimpleString, found: LegacyPath) -> str:
+def _message(program: Program, string: cst.SimpleString, found: legacy.LegacyPath) -> str:
     """What to write for a call that names a part of a legacy path."""
     call = _call_with(program, string)
     assert call is not None
+    if called.is_of_shim(found.path):
+        return called.message_of_shim(found.path)
     if tree.last_name(call.func) == "object":
         return _PATCHED.format(found.written, found.twin.rpartition(".")[0])
-    is_whole = _path_of(program, call) == found.path
+    is_whole = called.path_of(program, call) == found.path
     return (_CALLED if is_whole else _LEADING).format(found.written, found.twin)
 
 
-def _message_of_path(program: Program, string: cst.SimpleString, found: LegacyPath) -> str:
+def _message_of_path(program: Program, string: cst.SimpleString, found: legacy.LegacyPath) -> str:
     """What to write for a string that names a legacy path, or attributes of TensorFlow."""
     call = _call_with(program, string)
-    is_got = call is not None and _function_of(program, call) == _GETTING
+    is_got = call is not None and called.function_of(program, call) == _GETTING
     is_relative = is_got or found.written.partition(".")[0] in _ATTRIBUTES
     return (_OF_ATTRIBUTES if is_relative else _PATH).format(found.written, found.twin)
 
@@ -126,37 +122,32 @@ def _is_set(program: Program, string: cst.SimpleString) -> bool:
 
 def in_data(line: str, options: Options) -> Iterator[Named]:
     """The legacy paths in a line of a configuration."""
-    for found in LegacyPaths(options).in_text(line):
+    for found in legacy.LegacyPaths(options).in_text(line):
         message = _IN_DATA.format(found.written, found.twin)
         end = found.start + len(found.written)
         yield Named(found.start, end, "LS912", found.symbol, message)
 
 
-def _completed(program: Program, string: cst.SimpleString, legacy_paths: LegacyPaths) -> str:
+def _completed(program: Program, string: cst.SimpleString, legacy_paths: legacy.LegacyPaths) -> str:
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
     call = _call_with(program, string)
     if call is None:
         return ""  # nearly all strings
-    function = _function_of(program, call)
-    if function not in (*_NAMING, *_IMPORTING):
+    function = called.function_of(program, call)
+    if function not in (*called.NAMING, *called.IMPORTING):
         return ""
-    if function in _IMPORTING and string is not call.args[0].value:
+    if function in called.IMPORTING and string is not call.args[0].value:
         return ""  # the package of a relative name
     modules = [use.node for use in program.namespaces if use.keeps_names]
-    base = _path_of(program, call) if call.args[0].value not in modules else ""
+    base = called.path_of(program, call) if call.args[0].value not in modules else ""
     nodes = [call, *program.values.reads_of(call)] if base else []
     found = (_continued(program, node, base, legacy_paths) for node in nodes)
     return next(filter(None, found), "")
 
 
-def _function_of(program: Program, call: cst.Call) -> str:
-    """The last name of what is called, also where it was given another name."""
-    written = tree.last_name(call.func)
-    paths = program.paths_of(call.func)
-    return min(paths).rpartition(".")[2] if len(paths) == 1 else written
-
-
-def _continued(program: Program, node: cst.CSTNode, path: str, legacy_paths: LegacyPaths) -> str:
+def _continued(
+    program: Program, node: cst.CSTNode, path: str, legacy_paths: legacy.LegacyPaths
+) -> str:
     """The legacy path that the attributes after `node`, which means `path`, lead to, if any."""
     while not legacy_paths.has(path):
         parent = program.parents.get(node)
@@ -166,56 +157,22 @@ def _continued(program: Program, node: cst.CSTNode, path: str, legacy_paths: Leg
     return path
 
 
-def _path_of(program: Program, node: cst.CSTNode) -> str:
-    """What `getattr(tf, "keras")` or `import_module("tensorflow")` means; empty if unknown."""
-    if isinstance(node, cst.Call):
-        return _path_of_call(program, node)
-    paths = program.paths_of(node)
-    if isinstance(node, cst.Attribute) and not paths:
-        base = _path_of(program, node.value)
-        return f"{base}.{node.attr.value}" if base else ""
-    return min(paths) if len(paths) == 1 else ""
-
-
-def _path_of_call(program: Program, call: cst.Call) -> str:
-    """The path of `import_module("a.b")` or `getattr(a, "b")`; empty for other calls."""
-    function = _function_of(program, call)
-    arguments = [argument.value for argument in call.args[:2]]
-    if function in _IMPORTING:
-        path, package = [*(tree.string_of(argument) or "" for argument in arguments), "", ""][:2]
-        is_relative = function == _RELATIVE and path.startswith(".")
-        return _absolute(path, package) if is_relative else path
-    if function not in _NAMING or len(arguments) < 2:
-        return ""
-    name = tree.string_of(arguments[1])
-    base = _path_of(program, arguments[0]) if name else ""
-    return f"{base}.{name}" if base else ""
-
-
-def _absolute(name: str, package: str) -> str:
-    """The path of a relative name; empty if it leads out of the package."""
-    try:
-        return resolve_name(name, package)
-    except (ImportError, ValueError):  # before Python 3.9.0, the second
-        return ""
-
-
 def _path_in(
-    program: Program, string: cst.SimpleString, legacy_paths: LegacyPaths
-) -> Optional[LegacyPath]:
+    program: Program, string: cst.SimpleString, legacy_paths: legacy.LegacyPaths
+) -> Optional[legacy.LegacyPath]:
     """The legacy path in a string, as it is written there; none in documentation and messages.
 
     The parts of one string are one text: NVIDIA/DeepLearningExamples has a sentence in parts.
     """
     whole, _ = program.outside(string, (cst.ConcatenatedString,))
-    if whole is string and not LegacyPaths.may_be_in(string.value):
+    if whole is string and not legacy.LegacyPaths.may_be_in(string.value):
         return None  # most strings: `walk` takes longer
     parts = [node for node in tree.walk(whole) if isinstance(node, cst.SimpleString)]
     if parts[0] is not string:
         return None  # a concatenation is read at its first part
     text = "".join(part.raw_value for part in parts)
     is_bytes = "b" in string.prefix.lower()
-    if is_bytes or not LegacyPaths.may_be_in(text) or _is_for_people(program, whole):
+    if is_bytes or not legacy.LegacyPaths.may_be_in(text) or _is_for_people(program, whole):
         return None
     return next(legacy_paths.in_text(text), None)
 

@@ -9,7 +9,8 @@
   the run has the function, and all that it returns is a module that is renamed as a whole, such as
   `tf.contrib.mixed_precision`, there is no finding. The same code is for modules that a loop
   binds, or that something holds, such as `modules["tf"]` or a class, and for a function that
-  imports a module with `nonlocal`: no other function could read a further import there.
+  imports a module with `nonlocal`: no other function could read a further import there. What
+  `import_module("tf_lossscale.contrib...")` leads to is reported only if it moves.
 - Projects have their own `compat` modules (`from lingvo import compat as tf`), which may be
   TensorFlow's or not (LS903). If the module is in the run and its own places are rewritten there,
   the uses need no edit, and there is no finding; if they stay, as a comment silences them, there is
@@ -26,9 +27,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...resolve.legacy_symbols import is_of_shim
 from ...resolve.places import Unclear, Why
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule
+from . import _called_paths as called
 
 __all__ = ["RULE"]
 
@@ -74,8 +75,9 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     left = [place for place in program.unclear if _is_left(program, place, options, decision)]
     left += [common for common in program.common if common.path in decision.kept]
     for place in left:
-        through = place.module if place.why is Why.RE_EXPORT else place.through
-        message = _MESSAGES[place.why].format(through, f"`{place.name}`")
+        message = _message(program, place, options, decision)
+        if not message:
+            continue
         made = Proposal.report(place.node, _CODES[place.why], place.name, message)
         if place.why is Why.RE_EXPORT or place.origin:
             made = made._replace(through=(place.path,))
@@ -83,10 +85,20 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
     yield from _exact_tests(program)
 
 
+def _message(program: Program, place: Unclear, options: Options, decision: Decision) -> str:
+    """What is reported of a place; empty if a string leads from it to a name that stays."""
+    on_shim = _paths_on_shim(program, place)
+    if on_shim:
+        moved = [path for path in on_shim if called.is_moved(path, options, decision)]
+        return called.message_of_shim(min(moved)) if moved else ""
+    through = place.module if place.why is Why.RE_EXPORT else place.through
+    return _MESSAGES[place.why].format(through, f"`{place.name}`")
+
+
 def _is_left(program: Program, unclear: Unclear, options: Options, decision: Decision) -> bool:
     """Whether a use is not right once what binds its name is rewritten."""
     if unclear.why is Why.SEVERAL:
-        if all(map(is_of_shim, unclear.through.split(", "))):
+        if all(map(called.is_of_shim, unclear.through.split(", "))):
             return False  # each of them runs on every TensorFlow
         is_legacy = not unclear.legacy or any(legacy.rule for legacy in unclear.legacy)
         is_chain = is_legacy and not isinstance(unclear.node, cst.Name)
@@ -94,6 +106,16 @@ def _is_left(program: Program, unclear: Unclear, options: Options, decision: Dec
     if unclear.may_be_final and not options.for_keras_3 and not options.to_shim:
         return False
     return unclear.why is not Why.CALL or not _is_of_renamed_module(program, unclear, decision)
+
+
+def _paths_on_shim(program: Program, unclear: Unclear) -> frozenset[str]:
+    """What a name can mean, if strings that name modules of the shim lead to it and nothing else.
+
+    `import_module("tf_lossscale.contrib.mixed_precision").LossScaleOptimizer` is what LS902 tells
+    to write for the same path of TensorFlow.
+    """
+    paths = called.paths_read(program, unclear.node) if unclear.why is Why.CALL else frozenset()
+    return paths if all(map(called.is_of_shim, paths)) else frozenset()
 
 
 def _is_of_renamed_module(program: Program, unclear: Unclear, decision: Decision) -> bool:

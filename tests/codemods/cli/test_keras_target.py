@@ -20,6 +20,13 @@ import tf_lossscale as tfls
 opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 """
 
+EXPERIMENTAL_SHIM = b"""\
+import tf_lossscale as tfls
+
+opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+"""
+"""What wraps the optimizers of `tf_keras`, too."""
+
 # For each kind of evidence, a file that decides for Keras 2, and one that decides for Keras 3.
 SETTINGS = ("pyproject.toml", "[tool.tf-lossscale]\nkeras = {}\n")
 ENVIRONMENT = ("Dockerfile", "FROM python\nENV TF_USE_LEGACY_KERAS={}\n")
@@ -223,7 +230,7 @@ def test_stdin_is_part_of_the_project_of_its_name(command_line):
     assert command_line.run(*argv, stdin=LEGACY).out == SHIM
     assert command_line.run("migrate", "-", stdin=LEGACY).out == FINAL
     ran = command_line.run(*argv, stdin=b"import tf_keras\n" + LEGACY)
-    assert ran.out == b"import tf_keras\n" + FINAL
+    assert ran.out == b"import tf_keras\n" + EXPERIMENTAL_SHIM
     assert "target: Keras 2 (an import of tf_keras in src/a.py:1)\n" in ran.err
     command_line.path("src/setup.cfg").write_text("[options]\ninstall_requires = keras<3\n")
     ran = command_line.run(*argv, "--report", "json", stdin=LEGACY)
@@ -334,3 +341,135 @@ def test_doctor_reports_what_is_wrong_with_the_settings(command_line):
     assert migration_target().startswith(f"cannot run here: {error}")
     command_line.settings("keras = 3")
     assert migration_target() == "target: Keras 3 (keras = 3 in pyproject.toml)"
+
+
+TF = "import tensorflow as tf\n"
+MP = "tf.keras.mixed_precision"
+SET = f"{MP}.experimental.set_policy('mixed_float16')\n"
+SET_FINAL = f"{MP}.set_global_policy('mixed_float16')\n"
+MODEL = "import tf_keras\n\nmodel = tf_keras.Sequential()\n"
+BESIDE_TF_KERAS = {
+    "in one file": {"main.py": f"{TF}import tf_keras as keras\n\n{SET}"},
+    "of the final API": {"main.py": f"{TF}from tf_keras.layers import Dense\n\n{SET_FINAL}"},
+    "by its name": {
+        "main.py": "from tensorflow.keras.mixed_precision import set_global_policy\n"
+        "import tf_keras\n\nset_global_policy('mixed_float16')\n"
+    },
+    "of the shim": {
+        "main.py": "import tf_lossscale as tfls\nimport tf_keras\n\n"
+        "tfls.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+    },
+    "where models are imported": {"main.py": f"{TF}import model\n\n{SET}", "model.py": MODEL},
+    "that the models import": {"policy.py": f"{TF}{SET}", "model.py": f"import policy\n{MODEL}"},
+    "that a third file imports": {
+        "policy.py": f"{TF}{SET}",
+        "model.py": MODEL,
+        "main.py": "import policy\nfrom model import model\n",
+    },
+}
+NOT_BESIDE_TF_KERAS = {
+    "in another program": {"main.py": f"{TF}{SET}", "other.py": MODEL},
+    "of tf_keras": {
+        "main.py": "import tf_keras as keras\n\n"
+        "keras.mixed_precision.set_global_policy('mixed_float16')\n"
+    },
+    "of tf_keras, or what replaces it": {
+        "main.py": "try:\n    import tf_keras as keras\nexcept ImportError:\n"
+        "    from tensorflow import keras\n\n"
+        "keras.mixed_precision.set_global_policy('mixed_float16')\n"
+    },
+}
+LEGACY_KERAS_SET = {
+    "run.sh": "export TF_USE_LEGACY_KERAS=1\n",
+    "Dockerfile": "ENV TF_USE_LEGACY_KERAS=true\n",
+    "start.py": "import os\n\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\n",
+}
+ARGUMENTS = [[], ["--keras", "2"], ["--keras", "3"], ["--to", "shim"]]
+with_each_target = pytest.mark.parametrize("argv", ARGUMENTS, ids=" ".join)
+
+
+def left(command_line, *argv):
+    """What a run leaves, as codes; no file of the case could not be processed."""
+    ran = command_line.run("migrate", "--write", "--report", "json", *argv)
+    assert ran.status in (0, 1), ran.err
+    findings = json.loads(ran.out)["findings"]
+    return [found["code"] for found in findings if found["outcome"] == "manual"]
+
+
+@with_each_target
+@pytest.mark.parametrize("case", BESIDE_TF_KERAS)
+def test_policies_beside_tf_keras(command_line, case, argv):
+    """Without the variable, they set the policy of Keras 3, and no error said so."""
+    for name, text in BESIDE_TF_KERAS[case].items():
+        command_line.path(name).write_text(text)
+    assert left(command_line, *argv) == ["LS606"]
+    written = command_line.bytes_on_disk()
+    assert left(command_line, *argv) == ["LS606"]
+    assert command_line.bytes_on_disk() == written
+    command_line.path("run.sh").write_text("export TF_USE_LEGACY_KERAS=1\n")
+    assert left(command_line, *argv) == []
+
+
+@with_each_target
+@pytest.mark.parametrize("case", NOT_BESIDE_TF_KERAS)
+def test_policies_that_are_not_beside_tf_keras(command_line, case, argv):
+    for name, text in NOT_BESIDE_TF_KERAS[case].items():
+        command_line.path(name).write_text(text)
+    assert left(command_line, *argv) == []
+
+
+@with_each_target
+@pytest.mark.parametrize("file", LEGACY_KERAS_SET)
+def test_legacy_keras_makes_tf_keras_of_tf_keras(command_line, file, argv):
+    """The rest of the project says that both names mean one package."""
+    optimizer = LEGACY.decode().partition("\n\n")[2]
+    given(command_line, f"import tf_keras\n{TF}\n{SET}{optimizer}".encode())
+    command_line.path(file).write_text(LEGACY_KERAS_SET[file])
+    assert left(command_line, *argv) == []
+    source = command_line.bytes_on_disk()["a.py"].decode()
+    assert (f"\nopt = {MP}.LossScaleOptimizer(opt)\n" in source) is (argv in ARGUMENTS[:2])
+    assert (SET_FINAL in source) is ("shim" not in argv)
+
+
+def test_a_variable_that_is_off_is_not_set(command_line):
+    given(command_line, f"import tf_keras\n{TF}\n{SET}".encode())
+    command_line.path("run.sh").write_text("export TF_USE_LEGACY_KERAS=0\n")
+    assert left(command_line) == ["LS606"]
+
+
+def test_a_name_of_tf_keras_stays(command_line):
+    """What the variable is does not matter then; the shim's policies are those of `tf.keras`."""
+    source = "import tf_keras as keras\n\nkeras.mixed_precision.{}('mixed_float16')\n"
+    given(command_line, source.format("experimental.set_policy").encode())
+    assert left(command_line) == []
+    after = source.format("set_global_policy").encode()
+    assert command_line.bytes_on_disk()["a.py"] == after
+    given(command_line, source.format("experimental.set_policy").encode())
+    assert left(command_line, "--to", "shim") == ["LS606"]
+
+
+def test_a_name_that_may_be_of_tf_keras_is_reported_where_it_moves(command_line):
+    """The module that is handed on keeps the policies of the program on the shim."""
+    tried = "try:\n    import tf_keras as keras\nexcept ImportError:\n"
+    tried += "    from tensorflow import keras\n"
+    source = "from tensorflow.keras import mixed_precision\nprint(mixed_precision)\n" + tried
+    source += "keras.mixed_precision.set_global_policy('mixed_float16')\n"
+    for _ in range(2):
+        given(command_line, source.encode())
+        assert left(command_line, "--keras", "3") == ["LS606"]
+        source = command_line.bytes_on_disk()["a.py"].decode()
+    assert "tfls.keras.mixed_precision.set_global_policy" in source
+
+
+def test_optimizers_of_tf_keras_get_the_class_of_the_shim(command_line):
+    given(command_line, b"import model\n" + LEGACY, **{"model.py": MODEL})
+    assert left(command_line) == []
+    assert command_line.bytes_on_disk()["a.py"] == b"import model\n" + EXPERIMENTAL_SHIM
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_given_version_needs_no_other_evidence(command_line):
+    """Files that cannot be read are named only where they could have decided."""
+    given(command_line, LEGACY)
+    os.mkfifo(command_line.path("Dockerfile"))
+    assert command_line.run("migrate", "--keras", "2").err == ""

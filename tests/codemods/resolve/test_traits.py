@@ -47,6 +47,11 @@ SOURCES = {
     "for name in ('loss',): pass\ndef get(x, name): return getattr(x, name)": {Trait.HANDED_ON},
     "name = 'loss'\nfor name, rate in pairs: print(getattr(model, name))": {Trait.HANDED_ON},
     "type(opt) is Kept": {Trait.TYPE_TEST},
+    "import tf_keras as keras": {Trait.TF_KERAS},
+    "from tf_keras.layers import Dense": {Trait.TF_KERAS},
+    "keras = importlib.import_module('tf_keras')": {Trait.TF_KERAS},
+    "from tensorflow import keras as tf_keras": set(),
+    "from .tf_keras import Dense": set(),
 }
 
 

@@ -161,6 +161,57 @@ def test_final_class_in_a_string_is_reported_where_the_class_moves_to_the_shim(s
     assert left(source, Options(target=Target.SHIM))
 
 
+CONTRIB = "importlib.import_module('tf_lossscale.contrib.mixed_precision')"
+TWINS = "importlib.import_module('tf_lossscale.keras.mixed_precision.experimental')"
+STAYING = {
+    "a symbol": f"{CONTRIB}.FixedLossScaleManager(3)",
+    "a symbol of a module that is bound": f"mp = {CONTRIB}\nmp.FixedLossScaleManager(3)",
+    "a symbol of a module that is held": (
+        f"class A:\n    def __init__(self):\n        self.mp = {CONTRIB}\n"
+        "    def f(self):\n        return self.mp.FixedLossScaleManager(3)"
+    ),
+    "below the package": "importlib.import_module('tf_lossscale').contrib.tpu.CrossShardOptimizer",
+    "__import__": "__import__('tf_lossscale.contrib.tpu').contrib.tpu.CrossShardOptimizer",
+    "getattr": (
+        "getattr(importlib.import_module('tf_lossscale').contrib, 'tpu').CrossShardOptimizer"
+    ),
+    "the final class": (
+        "importlib.import_module('tf_lossscale.keras.mixed_precision').LossScaleOptimizer"
+    ),
+}
+MOVING = {
+    "LossScaleOptimizer": f"{TWINS}.LossScaleOptimizer(K, 'dynamic')",
+    "Policy": f"{TWINS}.Policy('float32')",
+    "set_policy": f"mp = {TWINS}\nmp.set_policy('float32')",
+}
+
+
+@pytest.mark.parametrize("source", STAYING.values(), ids=STAYING)
+def test_what_strings_read_from_the_shim_is_not_reported_where_it_stays(source):
+    for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):
+        assert not left(source, options)
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_what_strings_read_from_the_shim_is_reported_where_it_moves(name):
+    source = MOVING[name]
+    assert not left(source, Options(target=Target.SHIM))
+    for options in (Options(), Options(keras=3)):
+        findings = transformed(HEAD + source + "\n", options).findings
+        assert {finding.code for finding in findings} == {"LS902"}
+        module = "tf_lossscale.keras.mixed_precision.experimental"
+        line = f"from {module} import {name}"
+        assert all(f"import it with `{line}`" in finding.message for finding in findings)
+        followed = source.replace(f"{TWINS}.", "").replace("mp.", "")
+        followed = f"{line}\n" + followed.replace(f"mp = {TWINS}\n", "")
+        assert not left(followed, options)
+
+
+def test_what_may_also_be_read_from_elsewhere_is_reported():
+    source = f"mp = {CONTRIB} if K else load(K)\nmp.FixedLossScaleManager(3)"
+    assert left(source, Options(target=Target.SHIM))
+
+
 @pytest.mark.parametrize("path", ["mixed_precision.DynamicLossScale", "tpu.CrossShardOptimizer"])
 @pytest.mark.parametrize("form", ["mock.patch('{0}.{1}')", "mock.patch.object({0}, '{1}')"])
 def test_patch_of_a_symbol_in_compat_v1_is_reported_where_the_symbol_moves(form, path):

@@ -191,6 +191,16 @@ FOLLOWED = {
         "opt = mp.experimental.",
         f"import tf_lossscale\nopt = {TFLS}.experimental.",
     ),
+    "a name of the shim that a string leads to": _one(
+        "LS902",
+        f"import it with `from {TFLS}.experimental import LossScaleOptimizer`, then migrate again",
+        f"import importlib\n{TF}{LOOP}\nmp = importlib.import_module('{TFLS}.experimental')\n"
+        f"opt = mp.LossScaleOptimizer({SGD}, 'dynamic')" + TRAIN,
+        f"mp = importlib.import_module('{TFLS}.experimental')\nopt = mp.",
+        f"from {TFLS}.experimental import LossScaleOptimizer\nopt = ",
+        targets=("2", "3"),
+        original=(),
+    ),
     "attributes of TensorFlow in a string": _one(
         "LS912",
         f"import {TFLS}.experimental.LossScaleOptimizer with a statement, and use it",
@@ -892,6 +902,35 @@ FOLLOWED = {
         expected={"v": 0.75},
         targets=("unsafe",),
         original=(),
+    ),
+    "a policy of tf.keras that tf_keras does not use": _one(
+        "LS606",
+        "or write tf_keras.mixed_precision.set_global_policy",
+        f"{TF}import tf_keras\n\n{MP}.experimental.set_policy('mixed_float16')\n"
+        "model = tf_keras.Sequential([tf_keras.layers.Dense(1)])\n"
+        "model.compile(tf_keras.optimizers.SGD(0.25), 'mse')\n"
+        "scales = hasattr(model.optimizer, 'loss_scale')\n"
+        "print(json.dumps({'dtype': model.layers[0].compute_dtype, 'scales': scales}))\n",
+        "{setter}(",
+        "tf_keras.mixed_precision.set_global_policy(",
+        expected={"dtype": "float16", "scales": True},
+        original=(),
+        patches=True,
+    ),
+    "a policy with a loss scale that tf_keras does not use": _one(
+        "LS606",
+        "set the variable before TensorFlow is imported",
+        "import json\nimport os\n\nimport tensorflow as tf\nimport tf_keras\n\n"
+        f"policy = {MP}.experimental.Policy('mixed_float16', loss_scale=128)\n"
+        f"{MP}.experimental.set_policy(policy)\n"
+        "model = tf_keras.Sequential([tf_keras.layers.Dense(1)])\n"
+        "model.compile(tf_keras.optimizers.SGD(0.25), 'mse')\n"
+        "print(json.dumps({'scale': float(model.optimizer.loss_scale)}))\n",
+        "import os\n",
+        "import os\n\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\n",
+        expected={"scale": 128.0},
+        original=(),
+        patches=True,
     ),
     "a class under a name of its own that another file compares": Followed(
         "LS301",
