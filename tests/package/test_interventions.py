@@ -202,6 +202,7 @@ ALLOWED: Dict[Tuple[str, str, str], str] = {
     ("_recorder/transport.py", HOOK, "Reader.add"): PUBLIC,
     ("_recorder/transport.py", HOOK, "Reader.close"): PUBLIC,
     ("_recorder/transport.py", SET, "Ring.__init__"): OWN_NAME,
+    ("_restore/optimizers.py", SET, "ProgramOptimizer._set_number"): FORWARDS,
     ("_records/destination.py", HOOK, "the module"): "public: closes files of ours",
     ("_records/show.py", SET, "main"): OWN_OBJECT,
     ("_versions/files.py", CLASS, "serialize_as"): OWN_CLASS,

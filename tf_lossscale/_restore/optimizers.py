@@ -202,9 +202,7 @@ class ProgramOptimizer:
             rate: Any = vars(inner).get("_learning_rate")
             return Assignment(rate, rate.numpy, rate.assign)
         elif isinstance(getattr(inner, name, None), (int, float)):
-            # Our classes log what functions that are traced already do not see.
-            restored = getattr(self.outer, "_restore_on_inner", None)
-            set_value = functools.partial(restored or functools.partial(setattr, inner), name)
+            set_value = functools.partial(self._set_number, name)
             return Assignment(None, lambda: getattr(inner, name), set_value)
         if name in _OF_CONFIGS_ONLY or self._same_by_default(name, value):
             return None
@@ -212,6 +210,15 @@ class ProgramOptimizer:
             f"the optimizer has {name}={value} in the file, which {self.class_name} of the program "
             "does not have. Use the optimizer class that the file was saved with"
         )
+
+    def _set_number(self, name: str, value: float) -> None:
+        """Sets a hyperparameter; our classes log what functions that are traced do not see."""
+        if vars(self.outer).get("_optimizer") is self.inner and hasattr(
+            type(self.outer), "_restore_on_inner"
+        ):
+            self.outer._restore_on_inner(name, value)
+        else:
+            setattr(self.inner, name, value)
 
     def _same_by_default(self, name: str, value: float) -> bool:
         """Returns whether a class without a hyperparameter computes what the value means."""

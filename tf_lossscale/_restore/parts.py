@@ -54,18 +54,25 @@ def _parts(stored: Stored, path: str, value: SavedObject, seen: Set[int]) -> Par
     if is_optimizer(value):
         return Parts({}, {path: value})
     if is_variable(value) or _is_of_keras(value):
-        return Parts({path: value}, {})
+        is_left_out = not weights_of(value) and _has_no_values(stored, path)
+        return Parts({} if is_left_out else {path: value}, {})  # such as an activation
     found = Parts({}, {})
     for name, child in _children(stored, path, value):
         below = _parts(stored, f"{path}/{name}" if path else name, child, seen)
         found.models.update(below.models)
         found.optimizers.update(below.optimizers)
+    return Parts({path: value}, {}) if _is_whole(value, found) else found
+
+
+def _is_whole(value: SavedObject, found: Parts) -> bool:
+    """Whether an object is restored by its own list of variables, and not by the parts below it."""
+    if found.optimizers:
+        return False
+    if not found.models and hasattr(value, "variables"):
+        return not isinstance(value, _COLLECTIONS)
     listed = {id(variable) for variable in weights_of(value)}
     below_it = {id(variable) for variable in weights_of(list(found.models.values()))}
-    is_whole = bool(listed) and below_it <= listed and not found.optimizers
-    is_empty = not found.models and not found.optimizers and hasattr(value, "variables")
-    is_empty = is_empty and not isinstance(value, _COLLECTIONS)
-    return Parts({path: value}, {}) if is_whole or is_empty else found
+    return bool(listed) and below_it <= listed
 
 
 def _is_of_keras(value: SavedObject) -> bool:
@@ -101,6 +108,12 @@ def _unlisted(stored: Stored, path: str, value: SavedObject) -> Iterator[Tuple[s
         child = value._lookup_dependency(name)
         if child is not None:
             yield name, child
+
+
+def _has_no_values(stored: Stored, path: str) -> bool:
+    """Whether the file has an object at a path, and no values in it or below it."""
+    number = node_at(stored, path)
+    return number is not None and not stored.has_tensors(number)
 
 
 def node_at(stored: Stored, path: str) -> Optional[int]:

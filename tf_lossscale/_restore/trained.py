@@ -56,13 +56,13 @@ class Trainers:
         """
         if program.trained or not self._all:
             return Trained(program.trained or [])
+        if program.makes_slots_one_by_one:  # whatever the others are, each belongs to a variable
+            return Trained(self._all)
         if program.has_index:
             known = [variable for variable in self._all if program.has_variable(variable)]
             return Trained(known or self._all)
         if self._claims[state.node]:
             return self._of_slots(program, state)
-        if program.makes_slots_one_by_one:
-            return Trained(self._all)
         return self._without_slots(program.outer, state)
 
     def _of_slots(self, program: ProgramOptimizer, state: OptimizerState) -> Trained:
@@ -83,7 +83,7 @@ class Trainers:
         if state.layout in _LISTS_SLOTS:
             numbers = {variable: number for number, variable in enumerate(claimed)}
             parts.sort(key=lambda part: min(numbers.get(id(own), len(numbers)) for own in part))
-        elif not program.makes_slots_one_by_one and _can_be_exchanged(parts):
+        elif _can_be_exchanged(parts):
             return Trained([], self._unknown_order(state))
         return Trained(distinct(itertools.chain.from_iterable(parts)))
 

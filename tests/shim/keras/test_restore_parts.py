@@ -3,6 +3,7 @@
 The oracle is the run that was not interrupted.
 """
 
+import importlib
 from typing import Any, Callable, Dict, List
 
 import pytest
@@ -139,6 +140,9 @@ class Trainer(tf.Module):  # type: ignore[misc]  # untyped base
         super().__init__()
         self.net = net
         self.optimizer = optimizer
+        package = type(net).__module__.partition(".")[0]
+        keras = tf.keras if package == "tensorflow" else importlib.import_module(package)
+        self.activation = keras.layers.ReLU()  # which has no variables
 
 
 class OwnLossScale(tfls.compat.v1.mixed_precision.LossScale):
