@@ -206,8 +206,8 @@ def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
         raise NotImplementedError(
             "A sum over replicas is in a branch, a loop or a function that is itself in a loop, in "
             "a Session's graph. The rounds of that loop would overlap, and the sums fail. Put the "
-            "sum into the body of the loop itself, or call "
-            "tf.compat.v1.disable_control_flow_v2() before the graph is built."
+            "sum into the body of the loop itself; in branches and loops, it also works if "
+            "tf.compat.v1.disable_control_flow_v2() is called before the graph is built."
         )
     total = reduce(value)
     if loop is not None:
