@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import collections
 import os
+import stat
 from collections.abc import Sequence
 from typing import Optional
 
@@ -22,6 +23,7 @@ __all__ = ["Request"]
 
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
+_SETTINGS_SUFFIXES = (".toml", ".cfg", ".ini", ".yaml", ".yml")
 
 
 class Request(argparse.Namespace):
@@ -105,24 +107,25 @@ class Request(argparse.Namespace):
     def _check_report_files(self) -> None:
         """Raises ValueError if a report would replace a source, or another output of this run."""
         named = {
-            os.path.realpath(file): option
+            os.path.realpath(file): f"the file of {option}"
             for option, file in (
                 ("--baseline", self.baseline),
                 ("--write-baseline", self.write_baseline),
             )
             if file is not None
         }
+        checked = (f"{quoted(path)}, which is checked" for path in self.paths)
+        named.update(zip(map(os.path.realpath, self.paths), checked))
         for report in self.report:
-            if report.file is None:
+            if report.file is None or _is_stream(report.file):
                 continue
             option = f"--report {report.format}:{report.file}"
             real = os.path.realpath(report.file)
-            # Several reports may go to a terminal, or a pipe.
-            if real in named and (os.path.isfile(real) or not os.path.exists(real)):
-                raise ValueError(f"{option}: this is the file of {named[real]}; name another one")
-            if real.endswith(SUFFIXES) and os.path.exists(real):
+            if real in named:
+                raise ValueError(f"{option}: this is {named[real]}; name another file")
+            if os.path.exists(real) and real.endswith((*SUFFIXES, *_SETTINGS_SUFFIXES)):
                 raise ValueError(f"{option}: would replace a source file; name another one")
-            named[real] = option
+            named[real] = f"the file of {option}"
 
     def _choose_keras(self, settings: Settings, is_given: bool) -> None:
         """Chooses the Keras version that the command line or the settings give, if they do."""
@@ -219,3 +222,11 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _is_stream(path: str) -> bool:
+    """Whether a path leads to a terminal, a pipe or a device, to which several reports may go."""
+    try:
+        return path.startswith("/dev/") or not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False

@@ -1373,8 +1373,8 @@ CODEMODS = r"""
     + if not decision.imports_tf_keras:
 
     # codemods/cli/test_keras_target.py::test_a_name_of_tf_keras_stays
-    - is_moved = decision.goes_to_shim(legacy.group) and legacy.is_renamed(options, decision)
-    + is_moved = False
+    - if legacy.root == "tf_keras" and legacy.is_of_final_api:
+    + if legacy.root == "tf_keras":
 
     # codemods/resolve/test_python_nodes.py
     - "op", "ops", "rest", "simple",

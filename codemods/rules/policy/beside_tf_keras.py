@@ -79,6 +79,8 @@ def _is_left(program: Program, reference: Reference, options: Options, decision:
         return False
     legacy = reference.legacy
     is_moved = decision.goes_to_shim(legacy.group) and legacy.is_renamed(options, decision)
+    if legacy.root == "tf_keras" and legacy.is_of_final_api:
+        return False  # stays as it is
     if _is_of_tf_keras(program, reference):
         return is_moved
     return legacy.root != "keras" or is_moved

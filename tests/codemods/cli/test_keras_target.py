@@ -446,6 +446,11 @@ def test_a_name_of_tf_keras_stays(command_line):
     assert command_line.bytes_on_disk()["a.py"] == after
     given(command_line, source.format("experimental.set_policy").encode())
     assert left(command_line, "--to", "shim") == ["LS606"]
+    for options in (["--to", "shim"], ["--keras", "2"], ["--keras", "3"]):
+        wrapped = "opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())\n"
+        given(command_line, after + wrapped.encode())
+        assert "LS606" not in left(command_line, *options)
+        assert command_line.bytes_on_disk()["a.py"].startswith(after)
 
 
 def test_a_name_that_may_be_of_tf_keras_is_reported_where_it_moves(command_line):
