@@ -19,6 +19,8 @@ from tf_lossscale._types import Model, Optimizer, Variable
 
 _LISTS_SLOTS = (Layout.NEW, Layout.KERAS_3)
 """The layouts that show the order of the variables."""
+_MOST_PARTS = 6
+"""The models of one optimizer of which all orders are tried."""
 
 
 class Trained(NamedTuple):
@@ -68,7 +70,8 @@ class Trainers:
     def _of_slots(self, program: ProgramOptimizer, state: OptimizerState) -> Trained:
         """Returns the variables of the models for which an optimizer has slots.
 
-        Models are in the order of the file if it shows one. Otherwise the order must not matter.
+        They are in the order of the file if it shows one. Otherwise the order of the models must
+        not matter.
         """
         claimed = [id(variable) for variable in self._claims[state.node]]
         parts = []
@@ -80,12 +83,13 @@ class Trainers:
             if part.problem is not None:
                 return part
             parts.append(part.variables)
+        variables = distinct(itertools.chain.from_iterable(parts))
         if state.layout in _LISTS_SLOTS:
             numbers = {variable: number for number, variable in enumerate(claimed)}
-            parts.sort(key=lambda part: min(numbers.get(id(own), len(numbers)) for own in part))
+            variables.sort(key=lambda variable: numbers.get(id(variable), len(numbers)))
         elif _can_be_exchanged(parts):
             return Trained([], self._unknown_order(state))
-        return Trained(distinct(itertools.chain.from_iterable(parts)))
+        return Trained(variables)
 
     def _part(self, variables: List[Variable], state: OptimizerState) -> Trained:
         """Returns those variables of a model that an optimizer with slots for some of them trains.
@@ -178,8 +182,8 @@ def named_like(stored: Stored, slot: str, matches: Sequence[Match]) -> List[Vari
 
 
 def _can_be_exchanged(parts: List[List[Variable]]) -> bool:
-    """Returns whether two lists of variables have the same shapes in either order."""
-    shapes = [list(map(shape_of, part)) for part in parts]
-    return any(
-        first + second == second + first for first, second in itertools.combinations(shapes, 2)
-    )
+    """Returns whether lists of variables may have the same shapes in another order."""
+    shapes = [tuple(map(shape_of, part)) for part in parts]
+    written = sum(shapes, ())
+    orders = itertools.islice(itertools.permutations(shapes), 1, None)  # all but the given one
+    return len(shapes) > _MOST_PARTS or any(sum(order, ()) == written for order in orders)

@@ -93,6 +93,32 @@ FROM_LEGACY = pytest.mark.skipif(
 )
 
 
+@pytest.mark.parametrize("kind", NOT_LEGACY)
+def test_variables_have_the_order_of_the_file(kind: str, tmp_path: Any):
+    """That of `apply_gradients`, which need not be the order of the model."""
+
+    def apply_reversed(model: Any, optimizer: Any):
+        variables = model.trainable_variables[::-1]
+        optimizer.apply_gradients(
+            [(tf.ones_like(own) * number, own) for number, own in enumerate(variables, 1)]
+        )
+
+    original, optimizer = begun(kind, "sequential")[0], optimizer_of(kind)
+    apply_reversed(original, optimizer)
+    path = tf.train.Checkpoint(net=original, opt=optimizer).save(str(tmp_path / "c"))
+    resumed, resumed_optimizer = fresh(kind, "sequential")[0], optimizer_of(kind)
+    checkpoint = tf.train.Checkpoint(net=resumed, opt=resumed_optimizer)
+    tfls.checkpoints.restore(path, checkpoint)
+    path = checkpoint.save(str(tmp_path / "d"))
+    again, again_optimizer = fresh(kind, "sequential")[0], optimizer_of(kind)
+    ProgramOptimizer(again_optimizer).build(again.trainable_variables[::-1])
+    tf.train.Checkpoint(net=again, opt=again_optimizer).restore(path)
+    for model, own in [(original, optimizer), (again, again_optimizer)]:
+        apply_reversed(model, own)
+    for left, right in zip(original.get_weights(), again.get_weights()):
+        assert left == pytest.approx(right, rel=1e-4, abs=1e-5)
+
+
 @FROM_LEGACY
 @pytest.mark.parametrize("read", NOT_LEGACY)
 def test_an_order_of_models_that_the_file_lacks_is_not_guessed(read: str, tmp_path: Any):
