@@ -68,7 +68,7 @@ def calls_of_functions(graph: Graph, start: int = 0) -> Iterator[Tuple[Operation
 def outermost_graph() -> Optional[Graph]:
     """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
     for graph in graphs_around():
-        if not hasattr(graph, "outer_graph"):
+        if not graph.building_function:
             return graph
         if not is_branch(graph):
             break

@@ -454,7 +454,7 @@ def test_a_name_of_tf_keras_stays(command_line):
 
 
 def test_a_name_that_may_be_of_tf_keras_is_reported_where_it_moves(command_line):
-    """The module that is handed on keeps the policies of the program on the shim."""
+    """What is read from a module that is handed on is unknown, so policies go to the shim."""
     tried = "try:\n    import tf_keras as keras\nexcept ImportError:\n"
     tried += "    from tensorflow import keras\n"
     source = "from tensorflow.keras import mixed_precision\nprint(mixed_precision)\n" + tried
