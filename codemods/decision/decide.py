@@ -168,7 +168,7 @@ def _on_shim(
         found.setdefault(Group.POLICIES, tuple(steps))
     if Group.V1 in found:
         _follow(found, Group.CONTRIB, Group.V1)
-    return found
+    return found if options.unsafe else _without_reasons(found, Group.CONTRIB)
 
 
 def _step_with_model(traits: frozenset[Trait]) -> frozenset[Trait]:
@@ -195,6 +195,13 @@ def _needed(
 def _follow(found: dict[Group, tuple[Reason, ...]], follower: Group, leader: Group) -> None:
     """Sends a group to the shim because of another one."""
     found.setdefault(follower, found[leader])
+
+
+def _without_reasons(
+    found: Mapping[Group, tuple[Reason, ...]], group: Group
+) -> dict[Group, tuple[Reason, ...]]:
+    """Makes a group go to the shim wherever its places are: nothing else has its behavior."""
+    return {name: () if name is group else reasons for name, reasons in found.items()}
 
 
 def _counts(need: Need, file: str, traits: frozenset[Trait], connections: Connections) -> bool:

@@ -26,7 +26,7 @@ _MOST_PLACES = 3
 
 
 def reasons_of_file(
-    file: str, options: Options, decision: Decision
+    file: str, decision: Decision
 ) -> Iterator[tuple[list[Group], tuple[Reason, ...]]]:
     """The groups of which the first deciding place is in a file, with all reasons.
 
@@ -34,8 +34,6 @@ def reasons_of_file(
     """
     found: dict[tuple[tuple[str, int, str], ...], tuple[list[Group], tuple[Reason, ...]]] = {}
     for group, reasons in decision.on_shim.items():
-        if group is Group.CONTRIB and not options.unsafe:
-            continue  # nothing else has their behavior
         if reasons and reasons[0].file == file:
             key = tuple((reason.file, reason.need.line, reason.need.why) for reason in reasons)
             found.setdefault(key, ([], reasons))[0].append(group)

@@ -307,7 +307,7 @@ class FileWork:
         self, program: Program, proposals: list[Proposal], decision: Decision
     ) -> list[Proposal]:
         """Adds why groups go to the shim, at the first place of a program that decides it."""
-        reasons_here = list(reasons_of_file(self._real, self._options, decision))
+        reasons_here = list(reasons_of_file(self._real, decision))
         if not reasons_here:
             return proposals
         obstacles = list(obstacles_of(program, self._options, self._rules))

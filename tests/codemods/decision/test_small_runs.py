@@ -1,10 +1,12 @@
 """What each module of `decision/` answers about the files of small runs."""
 
 import pytest
-from tf_lossscale_codemods.decision.exports import names_read
+from tf_lossscale_codemods.decision.decide import Connections, decide
+from tf_lossscale_codemods.decision.exports import ReExports, names_read
 from tf_lossscale_codemods.decision.modules import Modules
 from tf_lossscale_codemods.decision.programs import programs_of
-from tf_lossscale_codemods.facts import UNREAD, Links
+from tf_lossscale_codemods.facts import UNREAD, FileFacts, Links, Need
+from tf_lossscale_codemods.model import Group, Options
 
 FILES = [
     "/p/main.py",
@@ -90,3 +92,18 @@ def test_names_are_read_through_files_that_import_all_names():
     }
     names = names_read(links, Modules(links))
     assert names == {"/p/a.py": {"amp"}, "/p/middle.py": {"amp"}}
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_contrib_classes_go_to_the_shim_wherever_they_are(unsafe):
+    """So nobody needs to know of which program a file is: all imports are read only for that."""
+    need = Need(Group.CONTRIB, "LS102", "FixedLossScaleManager", "nothing has its numbers", 3, 4)
+    own = FileFacts(groups=frozenset([Group.CONTRIB]), needs=(need,))
+    facts = {"/p/main.py": own, "/p/amp.py": own}
+    exports = ReExports(facts, Modules(FILES))
+    apart, together = (
+        decide(facts, Connections(programs), exports, Options(unsafe=unsafe))["/p/main.py"].on_shim
+        for programs in ([frozenset([file]) for file in facts], [frozenset(facts)])
+    )
+    assert set(apart) == set(together) == {Group.CONTRIB}
+    assert (apart == together) is not unsafe
