@@ -86,7 +86,8 @@ def test_a_worker_that_dies_ends_the_others_from_2_4_on():
             with pytest.raises(subprocess.TimeoutExpired):
                 workers[0].communicate(timeout=WAITED)
         else:
-            output, _ = workers[0].communicate(timeout=NOTICED)
+            output, errors = workers[0].communicate(timeout=NOTICED)
+            assert workers[0].returncode == 0, errors[-2000:]
             assert not json.loads(output.splitlines()[-1])["error"].startswith("no error")
     finally:
         for worker in workers:
