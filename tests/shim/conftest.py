@@ -58,10 +58,11 @@ def pytest_collection_modifyitems(items):
     items.sort(key=rank)
 
 
-def pytest_collection_finish():
-    """Leaves what the imports have made out of garbage collections: a fifth of the time else.
+@pytest.fixture(scope="module", autouse=True)
+def _frozen():
+    """Leaves what is there before a file out of garbage collections.
 
-    `clear_session` of Keras makes a whole one each time.
+    `clear_session` of Keras makes a whole one each time, which took a second in long runs.
     """
     gc.collect()
     gc.freeze()

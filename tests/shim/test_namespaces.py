@@ -99,6 +99,7 @@ def test_without_tensorflow_the_first_use_says_what_to_install():
     assert "pip install" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_warnings_are_off_by_default_and_come_once_a_symbol_when_asked_for():
     code = (
         "import warnings\n"

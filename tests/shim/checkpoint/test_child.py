@@ -116,6 +116,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("library", "limit"),
     [*(("h5py", kind_of_limit) for kind_of_limit in sorted(LIMITS)), ("tensorflow", "memory")],

@@ -16,18 +16,13 @@ ORIGINALS = [subject for subject in recorded.originals() if subject.kind.name in
 MODES = ("eager", "run_eagerly", "graph", "v1")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not KINDS, reason="Keras 3 has one mode only"),
     pytest.mark.by_value("results"),
 ]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(mode, marks=pytest.mark.slow) if mode in ("run_eagerly", "v1") else mode
-        for mode in MODES
-    ],
-)
+@pytest.fixture(scope="module", params=MODES)
 def results(request: Any) -> Dict[str, Any]:
     # The originals first: once our class is used, Keras makes our class from files.
     subjects = [str(subject) for subject in ORIGINALS]

@@ -208,6 +208,7 @@ def logs(request: Any) -> Dict[str, Any]:
     return processes.run_program("keras/programs/hooks.py", *subjects, timeout=1500, keras=True)
 
 
+@pytest.mark.slow
 @pytest.mark.by_value("pair")
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any):
@@ -225,6 +226,7 @@ def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any
     assert called[pair[0].rpartition("-")[2]] in str(works)
 
 
+@pytest.mark.slow
 @pytest.mark.by_value("pair")
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any):

@@ -364,6 +364,7 @@ def test_a_bad_step_of_contrib_changes_nothing(whose, is_fixed):
         assert session.run(step) == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("whose", sorted(support.v1_namespaces()))
 def test_a_fixed_loss_scale_of_v1_applies_a_bad_step(whose):
     """`docs/tf1.md`; so `SyncReplicasOptimizer` does not wait for it."""
