@@ -174,7 +174,7 @@ def test_cost_has_the_memory_of_the_tables_of_the_benchmarks():
             r"^\| peak memory at .*, MB \| (\d+) \| (\d+) \| (\d+) \|", tables, re.MULTILINE
         )
     ]
-    assert len(measured) == 2
+    assert len(measured) == 3
     most = [max(round(100 * (row[i] / row[0] - 1)) for row in measured) for i in (1, 2)]
     assert "| peak memory, on CPUs | up to {} % more | up to {} % more |".format(*most) in page
 
