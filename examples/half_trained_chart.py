@@ -10,7 +10,7 @@ import math
 import os
 from typing import Dict, NamedTuple
 
-from loss_scale_chart import COLORS, GRAY, HERE, LEFT, RIGHT, WIDTH, line, text
+from loss_scale_chart import COLORS, GRAY, HERE, LEFT, RIGHT, STYLE, WIDTH, line, text
 
 RECORDED = os.path.join(HERE, "traces", "half_trained.json")
 PICTURE = os.path.join(os.path.dirname(HERE), "docs", "half-trained.svg")
@@ -50,7 +50,7 @@ def chart(losses: Dict[str, Dict[int, float]]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {BOTTOM + 40}" '
         f'role="img" font-family="sans-serif" font-size="13" fill="{GRAY}" '
-        f'style="width: 100%; height: auto">',
+        f'style="{STYLE}">',
         "<title>The loss of a run that continues on Keras 3</title>",
     ]
     for loss in (0.02, 0.05, 0.1, 0.2, 0.5):

@@ -19,9 +19,10 @@ PICTURE = os.path.join(os.path.dirname(HERE), "docs", "loss-scale.svg")
 WIDTH, LEFT, RIGHT, TOP, HEIGHT, ROW = 720, 44, 16, 62, 190, 18
 """In pixels: of the picture, around the axes, of the axes, and of a row of skipped steps."""
 COLORS = ("#f08c00", "#4263eb")
-"""Of the first run and of the second one; both can be seen on white and on black."""
-GRAY = "#868e96"
-"""Of text and axes, for the same reason."""
+"""Of the first run and of the second one."""
+GRAY = "#5c636a"
+"""Of text and axes. No gray can be read on white and on black: the background is white."""
+STYLE = "width: 100%; height: auto; background: #fff"
 
 
 class Run(NamedTuple):
@@ -68,7 +69,7 @@ def chart(title: str, runs: Sequence[Run]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'role="img" font-family="sans-serif" font-size="13" fill="{GRAY}" '
-        f'style="width: 100%; height: auto">',
+        f'style="{STYLE}">',
         f"<title>{html.escape(title)}</title>",
         text(LEFT, 20, title, size=15),
     ]
