@@ -406,7 +406,7 @@ SHIM = r"""
     - _ALIKE_OF_V2 = (("Adam", "AdamW", "Adamax"),)
     + _ALIKE_OF_V2 = (("Adam", "AdamW"),)
 
-    # shim/keras/test_restore.py::test_an_order_that_the_shapes_show_needs_no_build
+    # shim/keras/test_restore.py::test_an_order_that_the_file_shows_needs_no_build
     - if _all_shapes_differ(trained):
     + if False:
 
@@ -710,8 +710,22 @@ SHIM = r"""
     + if False:
 
     # shim/keras/test_restore_parts.py::test_each_optimizer_is_built_for_its_own_model
-    - return self._of_slots(program, state)
+    - return self._of_slots(program.outer, state)
     + return Trained(self._all)
+
+    # shim/keras/test_restore_parts.py::test_an_order_that_the_file_lacks_is_not_guessed
+    - elif len(parts) > 1:
+    + elif False:
+    - if left and (is_shared or not (is_whole or is_listed)):
+    + if left and is_shared:
+
+    # shim/keras/test_restore.py::test_an_order_that_the_file_shows_needs_no_build
+    - if len(counts) == len(shapes):
+    + if False:
+
+    # shim/keras/test_hyperparameters.py::test_the_report_names_one_of_an_optimizer_that_is_not_ours
+    - plan.notes += [] if note is None else [note]
+    + pass
 
     # shim/keras/test_restore_parts.py::test_nested_objects
     - below = _parts(stored, f"{path}/{name}" if path else name, child, seen)

@@ -3,6 +3,8 @@
 import functools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
+
 from tf_lossscale._restore.program import is_variable
 from tf_lossscale._restore.slots import SLOTS
 from tf_lossscale._restore.stored import RestoreError
@@ -213,12 +215,27 @@ class ProgramOptimizer:
 
     def _set_number(self, name: str, value: float) -> None:
         """Sets a hyperparameter; our classes log what functions that are traced do not see."""
-        if vars(self.outer).get("_optimizer") is self.inner and hasattr(
-            type(self.outer), "_restore_on_inner"
-        ):
+        if self._logs_numbers:
             self.outer._restore_on_inner(name, value)
         else:
             setattr(self.inner, name, value)
+
+    @property
+    def _logs_numbers(self) -> bool:
+        is_outer = vars(self.outer).get("_optimizer") is self.inner
+        return is_outer and hasattr(type(self.outer), "_restore_on_inner")
+
+    def note_of_number(self, assignment: Assignment, name: str, value: float) -> Optional[str]:
+        """Returns what functions do that were traced with another value of a hyperparameter."""
+        if assignment.variable is not None or self.kind is KerasKind.LEGACY or self._logs_numbers:
+            return None
+        known = float(assignment.read())
+        if int(self.iterations.numpy()) == 0 or np.float32(known) == np.float32(value):
+            return None
+        return (
+            f"{name} is {value:g} now, but functions that traced a step before keep {known:g}: "
+            "restore before the first step"
+        )
 
     def _same_by_default(self, name: str, value: float) -> bool:
         """Returns whether a class without a hyperparameter computes what the value means."""

@@ -2,12 +2,15 @@
 
 Keras 3, and the new-style optimizers of Keras 2, list slots in the order of the variables that the
 optimizer was built for. If it is built for other variables, or in another order, the next
-checkpoint has the slots in places where TensorFlow's own `restore` does not look for them.
+checkpoint has the slots in places where TensorFlow's own `restore` does not look for them: it gives
+a variable the slots of another one, or leaves them at 0 if the shapes differ, and raises nothing.
+So an optimizer is built only if the file shows the order, or if there is one that the program must
+have: that of the one model that the optimizer trains.
 """
 
 import collections
 import itertools
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._restore.matching import Match
@@ -19,8 +22,6 @@ from tf_lossscale._types import Model, Optimizer, Variable
 
 _LISTS_SLOTS = (Layout.NEW, Layout.KERAS_3)
 """The layouts that show the order of the variables."""
-_MOST_PARTS = 6
-"""The models of one optimizer of which all orders are tried."""
 
 
 class Trained(NamedTuple):
@@ -43,8 +44,6 @@ class Trainers:
         self._stored = stored
         self._all = trained_by(list(models))
         self._models = [model for model in models if trained_by(model)]
-        if len(states) == 1 and all(map(is_variable, self._models)):
-            self._models = [self._models]  # variables of one program, without a model
         self._claims = {
             state.node: _with_slots(stored, state, self._models, matches) for state in states
         }
@@ -52,9 +51,9 @@ class Trainers:
     def trained_by(self, program: ProgramOptimizer, state: OptimizerState) -> Trained:
         """Returns the variables for which to build an optimizer; those of one that is built.
 
-        They are those for which the file has slots, in the order of the model. A variable without
-        slots is one of them if no other optimizer can train it: Keras 2 creates slots at the first
-        step with a gradient for the variable, Keras 3 for all variables at once.
+        They are those for which the file has slots, and those of its models for which none can have
+        any: Keras 2 creates slots at the first step with a gradient for the variable, Keras 3 for
+        all variables at once.
         """
         if program.trained or not self._all:
             return Trained(program.trained or [])
@@ -64,44 +63,51 @@ class Trainers:
             known = [variable for variable in self._all if program.has_variable(variable)]
             return Trained(known or self._all)
         if self._claims[state.node]:
-            return self._of_slots(program, state)
+            return self._of_slots(program.outer, state)
         return self._without_slots(program.outer, state)
 
-    def _of_slots(self, program: ProgramOptimizer, state: OptimizerState) -> Trained:
+    def _of_slots(self, optimizer: Optimizer, state: OptimizerState) -> Trained:
         """Returns the variables of the models for which an optimizer has slots.
 
-        They are in the order of the file if it shows one. Otherwise the order of the models must
-        not matter.
+        They are in the order of the file, or of the one model.
         """
         claimed = [id(variable) for variable in self._claims[state.node]]
-        parts = []
-        for model in self._models:
+        compiled = self._compiled_with(optimizer)
+        parts: Dict[Tuple[int, ...], List[Variable]] = {}
+        for model in compiled or self._models:
             variables = trained_by(model)
             if {id(variable) for variable in variables}.isdisjoint(claimed):
                 continue
-            part = self._part(variables, state)
+            part = self._part(variables, state, is_whole=bool(compiled))
             if part.problem is not None:
                 return part
-            parts.append(part.variables)
-        variables = distinct(itertools.chain.from_iterable(parts))
+            parts[tuple(map(id, part.variables))] = part.variables
+        variables = distinct(itertools.chain.from_iterable(parts.values()))
         if state.layout in _LISTS_SLOTS:
             numbers = {variable: number for number, variable in enumerate(claimed)}
             variables.sort(key=lambda variable: numbers.get(id(variable), len(numbers)))
-        elif _can_be_exchanged(parts):
+        elif len(parts) > 1:
             return Trained([], self._unknown_order(state))
         return Trained(variables)
 
-    def _part(self, variables: List[Variable], state: OptimizerState) -> Trained:
+    def _compiled_with(self, optimizer: Optimizer) -> List[Model]:
+        """Returns the models that were compiled with an optimizer: `fit` gives it all variables."""
+        return [model for model in self._models if getattr(model, "optimizer", None) is optimizer]
+
+    def _part(self, variables: List[Variable], state: OptimizerState, is_whole: bool) -> Trained:
         """Returns those variables of a model that an optimizer with slots for some of them trains.
 
-        All optimizers must have slots, and only this one for the model, if some have none.
+        Whether it trains those without slots must be known: because it trains the model as a whole,
+        or because the file lists the slots, all optimizers have some, and only this one has any for
+        the model.
         """
         claimed = {id(variable) for variable in self._claims[state.node]}
         of_others = self._claimed_by_others(state)
         part = [own for own in variables if id(own) in claimed or id(own) not in of_others]
         left = [own for own in part if id(own) not in claimed]
         is_shared = any(id(own) in of_others for own in variables)
-        if left and (is_shared or not all(self._claims.values())):
+        is_listed = state.layout in _LISTS_SLOTS and all(self._claims.values())
+        if left and (is_shared or not (is_whole or is_listed)):
             return Trained([], self._unknown(state, name_of(left[0])))
         return Trained(part)
 
@@ -110,7 +116,7 @@ class Trainers:
         models = [model for model in self._models if not is_variable(model)] or self._models
         if len(self._claims) == 1:
             return Trained(trained_by(models))
-        compiled = [model for model in models if getattr(model, "optimizer", None) is optimizer]
+        compiled = self._compiled_with(optimizer)
         if compiled:
             return Trained(trained_by(compiled))
         of_others = self._claimed_by_others(state)
@@ -142,8 +148,8 @@ class Trainers:
     def _unknown_order(self, state: OptimizerState) -> str:
         return (
             f"the file does not show in which order {self._stored.path_of(state.node)} trains "
-            "models with equal shapes. Call optimizer.build(variables) with the variables in the "
-            "order of apply_gradients() before restore()"
+            "several models or variables. Call optimizer.build(variables) with the variables in "
+            "the order of apply_gradients() before restore()"
         )
 
 
@@ -161,13 +167,22 @@ def _with_slots(
 
 
 def _with_the_shapes(state: OptimizerState, models: List[Model]) -> List[Variable]:
-    """Returns the variables of the only model that has the shapes of one list of slots."""
+    """Returns the variables of the only model that has the shapes of one list of slots.
+
+    They are in the order of the slots if the shapes show it.
+    """
     first = state.slots[0].name if state.slots else ""
-    shapes = collections.Counter(slot.tensor.shape for slot in state.slots if slot.name == first)
+    shapes = [slot.tensor.shape for slot in state.slots if slot.name == first]
+    counts = collections.Counter(shapes)
     fitting = [
-        model for model in models if collections.Counter(map(shape_of, trained_by(model))) == shapes
+        model for model in models if collections.Counter(map(shape_of, trained_by(model))) == counts
     ]
-    return trained_by(fitting) if len(fitting) == 1 else []
+    if len(fitting) != 1:
+        return []
+    variables = trained_by(fitting[0])
+    if len(counts) == len(shapes):
+        variables.sort(key=lambda variable: shapes.index(shape_of(variable)))
+    return variables
 
 
 def named_like(stored: Stored, slot: str, matches: Sequence[Match]) -> List[Variable]:
@@ -179,11 +194,3 @@ def named_like(stored: Stored, slot: str, matches: Sequence[Match]) -> List[Vari
             if name and slot.endswith("/" + name):
                 found[len(name)].append(variable)
     return found[max(found)] if found else []
-
-
-def _can_be_exchanged(parts: List[List[Variable]]) -> bool:
-    """Returns whether lists of variables may have the same shapes in another order."""
-    shapes = [tuple(map(shape_of, part)) for part in parts]
-    written = sum(shapes, ())
-    orders = itertools.islice(itertools.permutations(shapes), 1, None)  # all but the given one
-    return len(shapes) > _MOST_PARTS or any(sum(order, ()) == written for order in orders)

@@ -144,6 +144,29 @@ def test_one_that_is_restored_after_a_traced_step_is_logged(
     assert optimizer.inner_optimizer.beta_1 == 0.5
 
 
+@pytest.mark.skipif(
+    {"legacy", "keras3"} - {subject.kind.name for subject in OURS} != set(),
+    reason="this needs Keras 3 and tf_keras",
+)
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_report_names_one_of_an_optimizer_that_is_not_ours(traced: bool, tmp_path: Any):
+    old, new = (
+        next(subject for subject in OURS if subject.kind.name == name)
+        for name in ("legacy", "keras3")
+    )
+    variable = recorded.make_variable(old.kind, [1.0, 2.0], "v")
+    optimizer = old.inner("Adam", beta_1=0.5)
+    optimizer.apply_gradients([(tf.constant([1.0, 1.0]), variable)])
+    path = tf.train.Checkpoint(opt=optimizer, v=variable).save(str(tmp_path / "old"))
+    variable, optimizer = tf.Variable([1.0, 2.0]), new.inner("Adam")
+    if traced:
+        tf.function(lambda: optimizer.apply_gradients([(tf.constant([1.0, 1.0]), variable)]))()
+    report = tfls.checkpoints.restore(path, {"v": variable}, {"opt": optimizer})
+    assert optimizer.beta_1 == 0.5
+    expected = "beta_1 is 0.5 now, but functions that traced a step before keep 0.9"
+    assert [expected in note for note in report.notes].count(True) == traced
+
+
 @pytest.mark.parametrize(("value", "compiled"), [(0.5, True), (0.0, False)])
 @pytest.mark.parametrize("subject", OURS, ids=str)
 def test_nothing_is_logged_otherwise(subject, value: float, compiled: bool, log: List[str]):

@@ -66,7 +66,10 @@ def test_each_optimizer_is_built_for_its_own_model(written: str, read: str, tmp_
 
 
 def apply(optimizer: Any, variables: List[Any]):
-    optimizer.apply_gradients([(tf.ones_like(own) * 0.5, own) for own in variables])
+    """A step with another gradient for each variable, so that exchanged slots show."""
+    optimizer.apply_gradients(
+        [(tf.ones_like(own) * number, own) for number, own in enumerate(variables, 1)]
+    )
 
 
 @pytest.mark.sampled(3)
@@ -98,10 +101,7 @@ def test_variables_have_the_order_of_the_file(kind: str, tmp_path: Any):
     """That of `apply_gradients`, which need not be the order of the model."""
 
     def apply_reversed(model: Any, optimizer: Any):
-        variables = model.trainable_variables[::-1]
-        optimizer.apply_gradients(
-            [(tf.ones_like(own) * number, own) for number, own in enumerate(variables, 1)]
-        )
+        apply(optimizer, model.trainable_variables[::-1])
 
     original, optimizer = begun(kind, "sequential")[0], optimizer_of(kind)
     apply_reversed(original, optimizer)
@@ -119,26 +119,64 @@ def test_variables_have_the_order_of_the_file(kind: str, tmp_path: Any):
         assert left == pytest.approx(right, rel=1e-4, abs=1e-5)
 
 
+def two_models(kind: str) -> Any:
+    """Equal ones, of which a `tf.train.Checkpoint` sorts the names."""
+    b, a = (fresh(kind, "sequential")[0] for _ in range(2))
+    return {"b": b, "a": a}, [*b.trainable_variables, *a.trainable_variables]
+
+
+def a_model_and_a_layer_of_it(kind: str) -> Any:
+    model, _ = fresh(kind, "sequential")
+    return {"model": model, "layer": model.layers[-1]}, model.trainable_variables
+
+
+def variables(kind: str) -> Any:
+    """Of other shapes: TensorFlow leaves slots of another shape at 0, and raises nothing."""
+    w, v = tf.Variable(tf.ones([2, 3])), tf.Variable(tf.ones([3]))
+    return {"w": w, "v": v, "best": tf.Variable(0.5)}, [w, v]
+
+
+def some_of_a_model(kind: str) -> Any:
+    model, _ = fresh(kind, "sequential")
+    return {"model": model}, model.trainable_variables[1:]
+
+
 @FROM_LEGACY
 @pytest.mark.parametrize("read", NOT_LEGACY)
-def test_an_order_of_models_that_the_file_lacks_is_not_guessed(read: str, tmp_path: Any):
-    """Slots of `OptimizerV2` have no order, and a `tf.train.Checkpoint` sorts its models."""
-    originals = [begun("legacy", "sequential")[0] for _ in range(2)]
+@pytest.mark.parametrize(
+    ("program", "unknown"),
+    [
+        (two_models, "in which order opt trains"),
+        (a_model_and_a_layer_of_it, "in which order opt trains"),
+        (variables, "in which order opt trains"),
+        (some_of_a_model, "whether opt trains"),
+    ],
+)
+def test_an_order_that_the_file_lacks_is_not_guessed(
+    program: Any, unknown: str, read: str, tmp_path: Any
+):
+    """Slots of `OptimizerV2` have none. The next file has the order in which `opt` was built."""
+    parts, trained = program("legacy")
     optimizer = optimizer_of("legacy")
-    apply(optimizer, [own for model in originals for own in model.trainable_variables])
-    path = tf.train.Checkpoint(b=originals[0], a=originals[1], opt=optimizer).save(
-        str(tmp_path / "c")
-    )
-    b, a = (fresh(read, "sequential")[0] for _ in range(2))
+    apply(optimizer, trained)
+    path = tf.train.Checkpoint(opt=optimizer, **parts).save(str(tmp_path / "c"))
+    parts, trained = program(read)
     optimizer = optimizer_of(read)
-    checkpoint = tf.train.Checkpoint(b=b, a=a, opt=optimizer)
-    with pytest.raises(RestoreError, match=r"in which order opt trains .* Call optimizer.build"):
+    checkpoint = tf.train.Checkpoint(opt=optimizer, **parts)
+    with pytest.raises(RestoreError, match=rf"{unknown} .* Call optimizer.build"):
         tfls.checkpoints.restore(path, checkpoint)
     assert not ProgramOptimizer(optimizer).has_slots
-    trained = [*b.trainable_variables, *a.trainable_variables]
     ProgramOptimizer(optimizer).build(trained)
     assert not tfls.checkpoints.restore(path, checkpoint).initial
-    apply(optimizer, trained)
+    path = checkpoint.save(str(tmp_path / "d"))
+    parts, again = program(read)
+    other = optimizer_of(read)
+    ProgramOptimizer(other).build(again)
+    tf.train.Checkpoint(opt=other, **parts).restore(path)
+    for own, of_own in [(optimizer, trained), (other, again)]:
+        apply(own, of_own)
+    for left, right in zip(trained, again):
+        assert left.numpy() == pytest.approx(right.numpy(), rel=1e-4, abs=1e-5)
 
 
 @FROM_LEGACY
