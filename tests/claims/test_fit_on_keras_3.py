@@ -194,3 +194,24 @@ def test_later_optimizers_of_keras_2_ignore_lr():
     tf_keras = pytest.importorskip("tf_keras")
     optimizer = tf_keras.optimizers.SGD(lr=0.5)
     assert float(optimizer.learning_rate) == pytest.approx(0.01)
+
+
+def test_later_optimizers_compute_in_another_way():
+    """`docs/troubleshooting.md` and `docs/prove.md`: those from TensorFlow 2.11 on."""
+    tf_keras = pytest.importorskip("tf_keras")
+
+    def weight(name, optimizers, gradient):
+        variable = tf.Variable(1.0)
+        optimizer = getattr(optimizers, name)(0.01)
+        for _ in range(20):
+            optimizer.apply_gradients([(tf.constant(gradient), variable)])
+        return 1.0 - float(variable)
+
+    for later in (tf_keras.optimizers, tf.keras.optimizers):
+        legacy = tf_keras.optimizers.legacy
+        assert weight("SGD", later, 1e-4) == weight("SGD", legacy, 1e-4)
+        assert weight("Adam", later, 1e-4) != weight("Adam", legacy, 1e-4)
+        assert weight("Adam", later, 1e-4) == pytest.approx(weight("Adam", legacy, 1e-4), rel=1e-3)
+        assert weight("RMSprop", later, 1e-4) < weight("RMSprop", legacy, 1e-4) / 4
+        assert weight("RMSprop", later, 1.0) == pytest.approx(weight("RMSprop", legacy, 1.0), 1e-3)
+        assert weight("Nadam", later, 1e-4) != pytest.approx(weight("Nadam", legacy, 1e-4), 1e-2)
