@@ -12,7 +12,7 @@ from typing import Optional
 from ..files.excludes import SUFFIXES, Excludes
 from ..files.printable import quoted, relative
 from ..model import KerasChoice, Options, Target
-from ..reports import Report
+from ..reports import Report, check_replaceable
 from ..run import baseline
 from ..run.baseline import Key
 from ..run.limits import Limits
@@ -23,7 +23,6 @@ __all__ = ["Request"]
 
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
-_SETTINGS_SUFFIXES = (".toml", ".cfg", ".ini", ".yaml", ".yml")
 
 
 class Request(argparse.Namespace):
@@ -105,7 +104,7 @@ class Request(argparse.Namespace):
             raise ValueError("--settings cannot be combined with --no-settings")
 
     def _check_report_files(self) -> None:
-        """Raises ValueError if a report would replace a source, or another output of this run."""
+        """Raises ValueError if a report would replace more than a report of an earlier run."""
         named = {
             os.path.realpath(file): f"the file of {option}"
             for option, file in (
@@ -123,8 +122,13 @@ class Request(argparse.Namespace):
             real = os.path.realpath(report.file)
             if real in named:
                 raise ValueError(f"{option}: this is {named[real]}; name another file")
-            if os.path.exists(real) and real.endswith((*SUFFIXES, *_SETTINGS_SUFFIXES)):
+            if os.path.exists(real) and real.endswith(SUFFIXES):
                 raise ValueError(f"{option}: would replace a source file; name another one")
+            try:
+                check_replaceable(report.file)
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise ValueError(f"{option}: {reason}") from None
             named[real] = f"the file of {option}"
 
     def _choose_keras(self, settings: Settings, is_given: bool) -> None:

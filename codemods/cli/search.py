@@ -25,8 +25,9 @@ from ..model import FileError, KerasChoice
 from ..project.entry_points import has_entry_points, links_of_configuration
 from ..project.evidence import ProjectSearch, is_project_file, largest
 from ..project.requirements import Requirements, is_requirements_file
+from ..reports.earlier import is_report
 from ..reports.text import problem_line
-from ..run.baseline import is_own_output
+from ..run.baseline import is_baseline
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome
 from .request import Request
@@ -188,7 +189,7 @@ class FileSearch:
             data = file.read(min(MOST_DATA, self._limits.size))
             if has_entry_points(file.real):
                 self.links[file.real] = links_of_configuration(data.decode("utf-8-sig", "replace"))
-            if may_name_path(data) and not is_own_output(data):
+            if may_name_path(data) and not (is_report(data) or is_baseline(data)):
                 self.steps.append(Candidate(relative(file.path), file.real, is_data=True))
 
     def _concerns(self, file: Candidate, data: bytes) -> bool:

@@ -16,10 +16,11 @@ from tf_lossscale._process import WaitingWriter
 
 from ..files import atomic_write
 from ..files.directories import Directory, SwappedError
+from ..files.excludes import INTERNAL, VERSION_CONTROL
 from ..run.results import FileOutcome, Summary
-from . import text
+from . import earlier, text
 
-__all__ = ["FORMATS", "Report", "replacing", "write"]
+__all__ = ["FORMATS", "Report", "check_replaceable", "replacing", "write"]
 
 FORMATS = {"text": "text", "json": "json_", "sarif": "sarif", "github": "github", "html": "html"}
 """Maps a format to the module that writes it, which is imported on first use."""
@@ -48,6 +49,30 @@ def write(
     else:
         module = importlib.import_module(f".{FORMATS[form]}", __name__)
         module.write(outcomes, summary, stream)
+
+
+def check_replaceable(path: str) -> None:
+    """Checks, before the run, that a report may be written to `path`.
+
+    A file with content is replaced only if it is a report of an earlier run.
+
+    Raises:
+      OSError: if it is a different file, if the path belongs to version control, or if `replacing`
+        would refuse it.
+    """
+    path = os.path.abspath(path)
+    if _descriptor_of(path) is not None:
+        return
+    if VERSION_CONTROL.intersection(os.path.realpath(path).split(os.sep)):
+        raise OSError(errno.EPERM, f"{INTERNAL}; name another file", path)
+    folder, name = os.path.split(path)
+    with _directory(folder) as directory:
+        if _is_stream(path) or not os.path.lexists(path):
+            return
+        data = earlier.ends_of(directory, name)
+    if data and not earlier.is_report(data):
+        what = "exists and is not a report of tf-lossscale; name another file, or delete this one"
+        raise FileExistsError(errno.EEXIST, what, path)
 
 
 @contextlib.contextmanager

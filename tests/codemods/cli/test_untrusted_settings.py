@@ -87,13 +87,18 @@ def test_a_report_of_the_command_line_follows_no_link(legacy, victim):
 
 
 def test_a_report_leaves_the_other_names_of_a_file_alone(legacy, victim):
-    os.link(victim / "precious", "report.json")
+    earlier = victim / "earlier.json"
+    assert legacy.run("migrate", "--report", f"sarif:{earlier}").status == 1
+    before = earlier.read_bytes()
+    os.link(earlier, "report.json")
     assert legacy.run("migrate", "--report", "json:report.json").status == 1
-    assert (victim / "precious").read_text() == "precious"
+    assert earlier.read_bytes() == before
+    assert json.loads(legacy.path("report.json").read_bytes())["version"] == 1
 
 
 def test_a_report_takes_the_place_of_an_old_one_when_it_is_whole(legacy, monkeypatch):
-    legacy.path("report.json").write_text("old")
+    assert legacy.run("migrate", "--report", "sarif:report.json").status == 1
+    old = legacy.path("report.json").read_text()
 
     def fails(*_, **__):
         raise OSError(28, "No space left on device")
@@ -103,7 +108,7 @@ def test_a_report_takes_the_place_of_an_old_one_when_it_is_whole(legacy, monkeyp
     assert ran.status == 2
     assert "--report json:report.json: no space left on device" in ran.err
     assert sorted(os.listdir()) == ["a.py", "report.json"]
-    assert legacy.path("report.json").read_text() == "old"
+    assert legacy.path("report.json").read_text() == old
 
 
 def test_a_report_has_the_mode_of_a_new_file(command_line):

@@ -12,6 +12,7 @@ import sqlite3
 import jsonschema
 import pytest
 from command_line import LEGACY, MANUAL
+from file_system import git
 from tf_lossscale_codemods.files.diffs import unified
 from tf_lossscale_codemods.model import FileError, Finding, Safety
 from tf_lossscale_codemods.reports import sarif, text as text_report
@@ -101,6 +102,83 @@ def test_reports_are_stable_and_the_same_in_a_file(tree, monkeypatch):
         if name == "text":  # on stdout without the errors, which stand on stderr already
             written = written.replace(ran.err.encode(), b"")
         assert written == ran.out, name
+
+
+FORMATS = ("text", "json", "sarif", "github", "html")
+COUNTS = "1 file checked: 1 to change, 0 failed, 1 safe, 0 unsafe, 0 manual\n"
+NO_REPORTS = {
+    "conf.json": '{"policy": "tensorflow.keras.mixed_precision.experimental.Policy"}\n',
+    "conf.yml": "policy: tf.keras.mixed_precision.experimental.Policy\n",
+    "requirements.txt": "tensorflow==2.10\n",
+    "Dockerfile": "FROM python\n",
+    "setup.cfg": "[metadata]\n",
+    "index.html": "<!DOCTYPE html>\n<html>\n<head>\n<title>Mine</title>\n",
+    "other.sarif": '{"$schema": "x/sarif.json", "version": "2.1.0", "runs": [{\n'
+    '"tool": {"driver": {"name": "other", "version": "1"}}}]}\n',
+    "data.json": '{\n  "version": 1,\n  "summary": "mine"\n}\n',
+    "quoted.md": f"My run:\n{COUNTS}",
+    "log": "a.py: error: cannot be parsed\n" + "and more\n" * 9,
+    "more.md": COUNTS + "mine\n" * 9,
+    "spaces": " \n",
+}
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("name", NO_REPORTS)
+def test_a_report_replaces_no_file_of_a_project(command_line, name, form):
+    command_line.write(a=LEGACY)
+    command_line.path(name).write_text(NO_REPORTS[name])
+    before = command_line.bytes_on_disk()
+    ran = command_line.run("migrate", "--write", "--report", f"{form}:{name}", ".")
+    assert ran.status == 2
+    assert ran.err.startswith(
+        f"tf-lossscale migrate: error: --report {form}:{name}: exists and is not a report of "
+        "tf-lossscale; name another file, or delete this one\n"
+    )
+    assert command_line.bytes_on_disk() == before
+
+
+def test_a_report_replaces_no_baseline(command_line):
+    command_line.write(a=LEGACY)
+    assert command_line.run("migrate", "--write-baseline", "base.json").status == 0
+    command_line.fails("--report", "json:base.json", says="exists and is not a report")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "options", [[], ["--write"], ["nope"], ["--statistics"], ["--keras=2"], ["--to=shim"]], ids=str
+)
+def test_a_report_replaces_that_of_an_earlier_run(tree, monkeypatch, form, options):
+    """Whatever is in it: findings, errors, warnings, or only counts; and for each format."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    argv = ["migrate", *options, "--jobs=1", "--report"]
+    assert tree.run(*argv, f"{form}:../report").status == 2
+    other = FORMATS[FORMATS.index(form) - 1]
+    replacing = tree.run(*argv, f"{other}:../report")
+    assert "is not a report" not in replacing.err
+    assert tree.run(*argv, f"{other}:../new").status == replacing.status
+    assert tree.path("../report").read_bytes() == tree.path("../new").read_bytes()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_report_without_findings_or_an_empty_file_is_replaced(command_line, form):
+    """`mktemp` makes an empty file."""
+    command_line.write(a=b"x = 1\n")
+    command_line.path("report").write_text("")
+    for _ in range(2):
+        assert command_line.run("migrate", f"--report={form}:report").status == 0
+        assert command_line.path("report").read_bytes()
+
+
+@pytest.mark.parametrize("name", [".git/config", ".git/new.json", ".git/info/new", ".hg/new"])
+def test_no_report_goes_to_a_directory_of_version_control(command_line, name):
+    command_line.write(a=LEGACY)
+    git("init", "-q")
+    os.mkdir(".hg")
+    before = command_line.bytes_on_disk()
+    says = f"--report json:{name}: belongs to a version control system; name another file\n"
+    command_line.fails("--report", f"json:{name}", says=says)
+    assert command_line.bytes_on_disk() == before
 
 
 def sarif_schema() -> dict:
