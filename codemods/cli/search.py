@@ -92,7 +92,7 @@ class FileSearch:
     def run_stdin(self, source: bytes) -> None:
         """Searches a source from stdin, and the project files above it."""
         name = self.request.stdin_filename
-        self._project.add(name, os.path.abspath(name), source)
+        self._add_evidence(name, os.path.abspath(name), source)
         self._take(project_files_above(name, self.request.excludes, is_project_file))
 
     def decided_keras(self) -> KerasChoice:
@@ -197,14 +197,24 @@ class FileSearch:
         if file.real.endswith(NOTEBOOK):
             data = without_images(data)
         concerns = may_concern(data)
-        if self._project.may_decide(file.real, data):
-            self._project.add(relative(file.path), file.real, data)
+        self._add_evidence(relative(file.path), file.real, data)
         if self.requirements is not None:
             self.requirements.add(relative(file.path), data)
         if not concerns:  # the others count after the rewrite
             self.other_contrib += uses_other_contrib(data)
             self.hints |= traits_hinted(data, self.hints)
         return concerns
+
+    def _add_evidence(self, path: str, real: str, data: bytes) -> None:
+        """Adds what a Python file or notebook says about the Keras of the project."""
+        if not self._project.may_decide(real, data):
+            return
+        if real.endswith(NOTEBOOK):
+            from ..engine.notebook import code_cells  # late: few notebooks need it
+
+            self._project.add_cells(path, code_cells(data))
+        else:
+            self._project.add(path, real, data)
 
     def _concerns_large(self, real: str) -> bool:
         """Whether a rule could apply to a file that is too large to process, or to be searched.

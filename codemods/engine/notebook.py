@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -9,6 +11,7 @@ from typing import Any, Union
 
 from ..files.line_edits import line_edits
 from ..model import Finding, Options
+from ..project.evidence import CodeCell
 from ..resolve.vocabulary import MODULE, NAMES, SCALING
 from .json_positions import Array, NestingError, String, parsed_json
 from .magics import MaskedCell, mask
@@ -16,7 +19,7 @@ from .python_tree import SourceError
 from .render import LONGEST_LINE, Place
 from .tree_size import check_json
 
-__all__ = ["Notebook", "code_of"]
+__all__ = ["Notebook", "code_cells", "code_of"]
 
 _NOT_PYTHON = "LS910"
 _IN_MAGIC = "magic and shell lines are not rewritten: migrate this line by hand"
@@ -138,6 +141,12 @@ class Notebook:
                         place = Place(index, number, start, number, end, shown)
                         yield index, place.finding(path, _NOT_PYTHON, name[0], _IN_MAGIC)
 
+    def code_cells(self) -> Iterator[CodeCell]:
+        """Yields the code cells with the lines of the file."""
+        for cell in self._cells:
+            line_of = functools.partial(self._line, cell)
+            yield CodeCell(cell.masked.source, cell.masked.lines, line_of)
+
     def placed(self, index: int, finding: Finding) -> Finding:
         """A finding of a cell, with its place in the file."""
         cell = self._cells[index]
@@ -194,6 +203,12 @@ def code_of(data: bytes) -> list[bytes]:
     if _language(document) not in _PYTHON:
         return []
     return [_bytes_of(mask("".join(source))) for _, source in _code_cells(document)]
+
+
+def code_cells(notebook: bytes) -> Iterator[CodeCell]:
+    """Yields the code cells of a notebook; none if it cannot be read."""
+    with contextlib.suppress(SourceError):
+        yield from Notebook(notebook).code_cells()
 
 
 def _bytes_of(masked: MaskedCell) -> bytes:

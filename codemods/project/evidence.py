@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Optional
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Callable, NamedTuple, Optional
 
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
+from .environment import values_set_in
 from .pins import TENSORFLOW, Evidence, has_pins, keras_of, pins_in
 
-__all__ = ["ProjectSearch", "is_project_file", "largest", "legacy_keras_in", "version_of"]
+__all__ = [
+    "CodeCell",
+    "ProjectSearch",
+    "is_project_file",
+    "largest",
+    "legacy_keras_in",
+    "legacy_keras_in_cells",
+    "version_of",
+]
 
 _UNKNOWN = "no Keras version found in the project; pass --keras 2 or --keras 3 to choose one"
 _SHOWN = 20
@@ -47,15 +56,35 @@ _IMPORTED = b"tf_keras"
 _PACKAGES = (b"tensorflow", b"keras", b"nightly")
 _SET = re.compile(
     # Not the expansion `$TF_USE_LEGACY_KERAS`. Dockerfiles allow a space instead of `=`, and quotes
-    # are escaped in notebooks.
+    # are escaped in strings.
     rf"(?<![\w$\{{]){LEGACY_KERAS}"
     r"(?:\\?[\"'])?(?:\s{0,9}\]?\s{0,9}[:=,](?!=)\s*|[ \t]+)(?:\\?[\"'])?(\w+)"
 )
 _READ = re.compile(r"(?:get|getenv|pop)\(\s*\\?[\"']\Z")
 """What stands before the name where the variable is read."""
 _IMPORT = re.compile(r"[ \t]*(?:import|from)[ \t]+tf_keras\b")
-_IMPORT_IN_CELL = re.compile(r"[^#]*(?:\"|\\n)[ \t]*(?:import|from)[ \t]+tf_keras\b")
+_PYTHON = (".py", ".pyi", ".pyw")
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)(?:[ \t]+-a)?[ \t]*([^\s-]\S*)?")
+_SHELLS = frozenset({"bash", "script", "sh", "sx", "system"})
+"""Cell magics whose body a shell runs."""
+_WRITERS = frozenset({"file", "writefile"})
+"""Cell magics whose body becomes the file that they name."""
 _DOCSTRING = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
+
+
+class CodeCell(NamedTuple):
+    """A code cell of a notebook.
+
+    Attributes:
+      source: its Python code, with a comment or `pass` in place of each magic or shell line; None
+        if the whole cell is in a different language.
+      magics: its magic and shell lines, by number from 1.
+      line_of: gives the line of the file of a line of the cell; both count from 1.
+    """
+
+    source: Optional[str]
+    magics: Mapping[int, str]
+    line_of: Callable[[int], int]
 
 
 def is_project_file(path: str) -> bool:
@@ -91,6 +120,8 @@ class ProjectSearch:
 
     def may_decide(self, real: str, data: bytes) -> bool:
         """Whether a Python file or notebook may have evidence."""
+        if len(data) > _MOST_SOURCE:
+            return False
         return _IMPORTED in data or _LEGACY_KERAS in data or real.endswith(os.sep + "setup.py")
 
     def add(self, path: str, real: str, data: bytes) -> None:
@@ -104,13 +135,16 @@ class ProjectSearch:
         if len(data) > max(largest(real), _MOST_SOURCE):
             return
         text = data.decode("utf-8-sig", "replace")
-        is_source = real.endswith((".py", ".pyi", ".pyw", ".ipynb"))
-        if _LEGACY_KERAS in data or (is_source and _IMPORTED in data):
-            self._add(path, legacy_keras_in(real, text))
+        if _LEGACY_KERAS in data or _IMPORTED in data:
+            self._add(path, legacy_keras_in(path if is_project_file(path) else real, text))
         known = data.lower()
         named = path if has_pins(path) else real  # a link, or its target
         if has_pins(named) and any(word in known for word in _PACKAGES):
             self._add(path, pins_in(named, text))
+
+    def add_cells(self, path: str, cells: Iterable[CodeCell]) -> None:
+        """Adds the evidence in the code cells of a notebook, whose path in reports is given."""
+        self._add(path, legacy_keras_in_cells(cells))
 
     def _add(self, path: str, found: Iterable[Evidence]) -> None:
         self._evidence += [mention._replace(path=path) for mention in found]
@@ -119,30 +153,69 @@ class ProjectSearch:
 def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
     """Yields the places that set `TF_USE_LEGACY_KERAS` or import `tf_keras`.
 
-    Comments and docstrings do not count. Long lines are not searched.
+    Without the name of a file that sets environment variables or lists packages, the text is read
+    as Python. Comments and docstrings do not count, nor do long lines of files that are not Python.
     """
-    is_import = (_IMPORT_IN_CELL if path.endswith(".ipynb") else _IMPORT).match
-    if path.endswith(".py"):
-        text = _DOCSTRING.sub(lambda match: "\n" * match[0].count("\n"), text)
-    for number, line in enumerate(text.splitlines(), 1):
-        if len(line) > _LONGEST_LINE:
-            continue
-        if "tf_keras" in line and is_import(line):
-            yield Evidence(number, 2, "an import of tf_keras", is_pin=False)
-        if LEGACY_KERAS in line:
+    if path.endswith(_PYTHON) or not is_project_file(path):
+        return _in_python(text)
+    lines = enumerate(text.splitlines(), 1)
+    return (place for number, line in lines for place in _set_in(number, line))
+
+
+def legacy_keras_in_cells(cells: Iterable[CodeCell]) -> Iterator[Evidence]:
+    """Yields the places in code cells that set `TF_USE_LEGACY_KERAS` or import `tf_keras`."""
+    for cell in cells:
+        for place in _in_cell(cell):
+            yield place._replace(line=cell.line_of(place.line))
+
+
+def _in_cell(cell: CodeCell) -> Iterator[Evidence]:
+    """Yields the places in a cell, with the lines of the cell."""
+    if cell.source is not None:
+        yield from _in_python(cell.source)
+        for number, line in cell.magics.items():
             yield from _set_in(number, line)
+        return
+    first, *lines = cell.magics.values()
+    magic = _CELL_MAGIC.match(first)
+    path = ""
+    if magic is not None and magic[1] in _SHELLS:
+        path = "cell.sh"
+    elif magic is not None and magic[1] in _WRITERS:
+        path = magic[2] or ""
+    if path:
+        yield from legacy_keras_in(path, "\n".join(["", *lines]))
+
+
+def _in_python(text: str) -> Iterator[Evidence]:
+    """Yields the places in Python code."""
+    if LEGACY_KERAS in text:
+        for number, value in values_set_in(text, LEGACY_KERAS):
+            yield from _evidence_of(number, value)
+    if "tf_keras" not in text:
+        return
+    text = _DOCSTRING.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) <= _LONGEST_LINE and _IMPORT.match(line):
+            yield Evidence(number, 2, "an import of tf_keras", is_pin=False)
 
 
 def _set_in(number: int, line: str) -> Iterator[Evidence]:
-    """Yields the values to which a line sets `TF_USE_LEGACY_KERAS`."""
+    """Yields the values to which a line, which is not Python, sets `TF_USE_LEGACY_KERAS`."""
+    if LEGACY_KERAS not in line or len(line) > _LONGEST_LINE:
+        return
     for match in _SET.finditer(line.split("#")[0]):
-        value = match[1]
-        is_on = value in LEGACY_KERAS_VALUES
-        is_off = value.lower() in ("0", "false")
         is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
-        if (is_on or is_off) and not is_read:
-            words = f"{LEGACY_KERAS}={value}"
-            yield Evidence(number, 2 if is_on else 3, words, is_pin=False)
+        if not is_read:
+            yield from _evidence_of(number, match[1])
+
+
+def _evidence_of(number: int, value: str) -> Iterator[Evidence]:
+    """Yields what a value of `TF_USE_LEGACY_KERAS` decides, if it turns it on or off."""
+    is_on = value in LEGACY_KERAS_VALUES
+    if is_on or value.lower() in ("0", "false"):
+        words = f"{LEGACY_KERAS}={value}"
+        yield Evidence(number, 2 if is_on else 3, words, is_pin=False)
 
 
 def _choose(evidence: Iterable[Evidence]) -> KerasChoice:

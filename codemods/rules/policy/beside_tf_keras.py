@@ -7,8 +7,9 @@ the variable, a policy that is set through `tf.keras`, or through the shim, whic
 optimizer, and no error says so. In TensorFlow 2.14 and 2.15, `tf.keras` is the package keras, with
 the same result.
 
-If a file of the project sets the variable, nothing is reported. `tf_keras.mixed_precision` is right
-with and without it, and stays, also under a name of the program, such as `keras`.
+If a file of the project sets the variable, nothing is reported. A comment, a message or a text cell
+of a notebook that mentions it does not set it. `tf_keras.mixed_precision` is right with and without
+it, and stays, also under a name of the program, such as `keras`.
 
 The loss-scale optimizer of `tf.keras` does not fit an optimizer of `tf_keras` either. The shim's
 class wraps an optimizer of any Keras, so the symbols of this group go to the shim.

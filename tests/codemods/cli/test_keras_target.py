@@ -383,6 +383,19 @@ LEGACY_KERAS_SET = {
     "run.sh": "export TF_USE_LEGACY_KERAS=1\n",
     "Dockerfile": "ENV TF_USE_LEGACY_KERAS=true\n",
     "start.py": "import os\n\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\n",
+    "start.ipynb": json.dumps(
+        {"cells": [{"cell_type": "code", "source": "%env TF_USE_LEGACY_KERAS=1"}]}
+    ),
+}
+VARIABLE = "TF_USE_LEGACY_KERAS=1"
+OUTPUT = {"output_type": "stream", "name": "stdout", "text": [VARIABLE]}
+MENTIONED = {
+    "check.py": f'assert tf.keras is tf_keras, "run with {VARIABLE}"\n',
+    "hint.py": f'print("hint: run with {VARIABLE}")\n',
+    "text.ipynb": json.dumps({"cells": [{"cell_type": "markdown", "source": VARIABLE}]}),
+    "output.ipynb": json.dumps(
+        {"cells": [{"cell_type": "code", "source": "train()", "outputs": [OUTPUT]}]}
+    ),
 }
 ARGUMENTS = [[], ["--keras", "2"], ["--keras", "3"], ["--to", "shim"]]
 with_each_target = pytest.mark.parametrize("argv", ARGUMENTS, ids=" ".join)
@@ -429,6 +442,12 @@ def test_legacy_keras_makes_tf_keras_of_tf_keras(command_line, file, argv):
     source = command_line.bytes_on_disk()["a.py"].decode()
     assert (f"\nopt = {MP}.LossScaleOptimizer(opt)\n" in source) is (argv in ARGUMENTS[:2])
     assert (SET_FINAL in source) is ("shim" not in argv)
+
+
+@pytest.mark.parametrize("file", MENTIONED)
+def test_a_text_that_mentions_the_variable_does_not_set_it(command_line, file):
+    given(command_line, f"import tf_keras\n{TF}\n{SET}".encode(), **{file: MENTIONED[file]})
+    assert left(command_line) == ["LS606"]
 
 
 def test_a_variable_that_is_off_is_not_set(command_line):

@@ -3,13 +3,18 @@
 import json
 
 import pytest
-from tf_lossscale_codemods.project.evidence import legacy_keras_in
+from tf_lossscale_codemods.engine.notebook import code_cells
+from tf_lossscale_codemods.project.evidence import legacy_keras_in, legacy_keras_in_cells
 
 NAME = "TF_USE_LEGACY_KERAS"
 
 
 def found(path, text):
-    return [(mention.line, mention.keras) for mention in legacy_keras_in(path, text)]
+    if path.endswith(".ipynb"):
+        mentions = legacy_keras_in_cells(code_cells(text.encode()))
+    else:
+        mentions = legacy_keras_in(path, text)
+    return [(mention.line, mention.keras) for mention in mentions]
 
 
 PYTHON = [
@@ -21,6 +26,17 @@ PYTHON = [
     (f'monkeypatch.setenv("{NAME}", "1")', 2),
     (f'os.environ.update({{"{NAME}": "1"}})', 2),
     (f'env = dict(os.environ, {NAME}="1")', 2),
+    (f'env = {{**os.environ, "{NAME}": "1"}}', 2),
+    (f'os.environ.update([("{NAME}", "1")])', 2),
+    (f'os.environ[{NAME}] = "1"', 2),
+    (f'if is_old: os.environ["{NAME}"] = "1"', 2),
+    (f'monkeypatch.setitem(os.environ, "{NAME}", "1")', 2),
+    (f'@mock.patch.dict(os.environ, {{"{NAME}": "1"}})', 2),
+    (f'@mock.patch.dict(os.environ, {NAME}="1")', 2),
+    (f'os.system("export {NAME}=1; python train.py")', 2),
+    (f'subprocess.run("{NAME}=1 python train.py", shell=True)', 2),
+    (f'subprocess.run(["env", "A=b", "{NAME}=1", "python", "train.py"])', 2),
+    (f'subprocess.run(["python", "train.py"], env={{"{NAME}": "1"}})', 2),
     ("import tf_keras", 2),
     ("import tf_keras.layers", 2),
     ("from tf_keras.mixed_precision import Policy", 2),
@@ -39,6 +55,32 @@ PYTHON = [
     ("from project import tf_keras", None),
     ("tf_keras.layers", None),
     ("import tf_keras_vis", None),
+]
+MENTIONS = [
+    'assert tf.keras is tf_keras, "run with {NAME}=1"',
+    "assert is_legacy, ('first', 'run with {NAME}=1')",
+    'if is_new: raise RuntimeError("{NAME}=1 is not set")',
+    'raise RuntimeError({{"{NAME}": "1"}})',
+    'print("hint: run with {NAME}=1")',
+    'print("{NAME}=1 python train.py")',
+    "print 'run with {NAME}=1'",
+    'logging.info("{NAME}=1")',
+    'logger.info("%s", {{"{NAME}": "1"}})',
+    'warnings.warn("set {NAME}=1")',
+    'sys.exit("{NAME}=1")',
+    'sys.stderr.write("{NAME}=1")',
+    "'{NAME}=1'",
+    'r"""\\\n{NAME}=1"""',
+    'help = "{NAME}=1"',
+    'parser.add_argument("--legacy", help="sets {NAME}=1")',
+    'subprocess.run(["echo", "run with {NAME}=1"])',
+    '{NAME} = "1"',
+    'def start({NAME}="1"): pass',
+    'if env == {{"{NAME}": "1"}}: pass',
+    'names = ["{NAME}", "1"]',
+    '@pytest.mark.parametrize(("name", "value"), [("{NAME}", "1")])',
+    'setattr(settings, "{NAME}", "1")',
+    "x = 'open  # {NAME}=1",
 ]
 TEXT = [
     (f"export {NAME}=1", 2),
@@ -63,7 +105,9 @@ TEXT = [
 
 @pytest.mark.parametrize(
     ("path", "line", "keras"),
-    [("a.py", *row) for row in PYTHON] + [("Dockerfile", *row) for row in TEXT],
+    [("a.py", *row) for row in PYTHON]
+    + [("a.py", line.format(NAME=NAME), None) for line in MENTIONS]
+    + [("Dockerfile", *row) for row in TEXT],
 )
 def test_lines(path, line, keras):
     assert found(path, f"# first\n{line}\n") == ([] if keras is None else [(2, keras)])
@@ -71,6 +115,61 @@ def test_lines(path, line, keras):
 
 def test_what_cannot_be_parsed_counts():
     assert found("a.py", "print 'x'\nimport tf_keras\n(((\n\0") == [(2, 2)]
+    assert found("a.py", f"print 'x'\nos.environ['{NAME}'] = '1'\n(((\n\0") == [(2, 2)]
+
+
+def test_a_statement_can_take_several_lines():
+    source = f'"""Sets\r\n{NAME}=1."""\r\nos.environ.setdefault(\r\n    "{NAME}",\r\n    "1",\r\n)'
+    assert found("a.py", source) == [(5, 2)]
+    source = f'assert (\n    x\n), (\n    "{NAME}=1"\n)\nimport tf_keras'
+    assert found("a.py", source) == [(6, 2)]
+
+
+@pytest.mark.parametrize("path", ["<stdin>", "/x/<stdin>", "bin/train", "a.pyi", "a.pyw"])
+def test_other_names_are_those_of_python_code(path):
+    """A script without a suffix is checked if it is named, and so is stdin."""
+    assert found(path, f'print("{NAME}=1")\n') == []
+    assert sorted(found(path, f'os.environ["{NAME}"] = "1"\nimport tf_keras\n')) == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("source", "keras"),
+    [
+        (f"%env {NAME}=1", [2]),
+        (f"%env {NAME} 1", [2]),
+        (f"x = 1\n!{NAME}=1 python train.py", [2]),
+        (f"!export {NAME}=0", [3]),
+        (f"%%bash\nexport {NAME}=1\n", [2]),
+        (f"%%time\nos.environ['{NAME}'] = '1'", [2]),
+        (f"%%writefile train.py\nos.environ['{NAME}'] = '1'", [2]),
+        (f"%%writefile -a run.sh\nexport {NAME}=1", [2]),
+        (f"%%writefile train.py\nprint('{NAME}=1')", []),
+        (f"%%writefile\n{NAME}=1", []),
+        (f"%%markdown\n{NAME}=1", []),
+        (f"\n%%html\n{NAME}=1", []),
+        (f"print('run with {NAME}=1')", []),
+        (f"# {NAME}=1", []),
+    ],
+)
+def test_cells(source, keras):
+    text = json.dumps({"cells": [{"cell_type": "code", "source": source}]})
+    assert [place[1] for place in found("a.ipynb", text)] == keras
+
+
+def test_only_code_cells_of_python_count():
+    setting = f"os.environ['{NAME}'] = '1'\nimport tf_keras\n"
+    output = {"output_type": "stream", "name": "stdout", "text": [f"{NAME}=1\n", setting]}
+    cells = [
+        {"cell_type": "markdown", "source": [f"{NAME}=1\n", setting]},
+        {"cell_type": "raw", "source": setting},
+        {"cell_type": "code", "source": "train()", "outputs": [output]},
+    ]
+    assert found("a.ipynb", json.dumps({"cells": cells}, indent=1)) == []
+    code = {"cell_type": "code", "source": setting}
+    metadata = {"kernelspec": {"language": "R"}}
+    assert found("a.ipynb", json.dumps({"cells": [code], "metadata": metadata})) == []
+    assert found("a.ipynb", json.dumps({"cells": [code]})) == [(1, 2), (1, 2)]
+    assert found("a.ipynb", f"{setting}{{") == []
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -98,8 +197,13 @@ def test_the_lines_of_notebooks_are_those_of_the_file(indent):
         '"' * 400_001,
         (NAME + " " * 1900 + "\n") * 400,
         "\\n" * 900 + "import",
+        f"{'(' * 400_000}'{NAME}'",
+        f"run('{';a=b' * 100_000}{NAME}=2'",
+        f"f('{NAME}', 'x', " * 50_000,
+        "'\\" * 300_000 + NAME,
+        '"""' + "\\" * 600_001 + NAME,
     ],
-    ids=range(4),
+    ids=range(9),
 )
 def test_hostile_text_is_read_in_bounded_time(text):
     for name in ("a.py", "a.ipynb", "run.sh"):
