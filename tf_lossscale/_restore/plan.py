@@ -35,7 +35,8 @@ class Plan:
         self.unused: List[Entry] = []
         self.expected: List[Entry] = []  # initial, but no error
         self.used: Set[str] = set()  # keys of the file
-        self.absent: List[str] = []  # optimizers without a state, an error unless `partial`
+        # What the file lacks of an optimizer, an error unless `partial`.
+        self.absent: List[str] = []
         self.problems: List[str] = []
         self.notes: List[str] = []
         self.written_by = stored.format

@@ -6,7 +6,9 @@ checkpoint of Keras 2 would have.
 """
 
 import collections.abc
+import itertools
 import numbers
+import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
@@ -35,7 +37,7 @@ SLOTS_OF_V1: Dict[str, Tuple[Tuple[str, ...], ...]] = {
 three with `centered=True`."""
 
 _GLOBAL_STEP = "global_step"
-_POWERS = ("beta1_power", "beta2_power")
+_FIRST_POWER = re.compile(r"(?P<scopes>(?:.*/)?)beta1_power(?P<number>(?:_\d+)?)$")
 _MOST_STEPS = 200_000
 """After so many steps, 0.999 to their power is 0 or stays the same."""
 
@@ -48,7 +50,7 @@ class SaverFile(Stored):
     def __init__(self, prefix: str, nodes: List[Node], read: Any) -> None:
         super().__init__(prefix, "file of tf.train.Saver", nodes, read)
         self.variables: Dict[int, Union[str, Variable]] = {}
-        self.powers: List[Tensor] = []
+        self.powers: List[_Powers] = []
         self.global_step: Optional[Tensor] = None
         self.momentum = ""
 
@@ -58,6 +60,13 @@ class _Slots(NamedTuple):
 
     optimizer: str
     keys: Dict[str, str]
+
+
+class _Powers(NamedTuple):
+    """The powers of beta of an Adam."""
+
+    beta_1: Tensor
+    beta_2: Tensor
 
 
 def read(checkpoint: Checkpoint, names: Optional[Names], reader: CheckpointReader) -> SaverFile:
@@ -98,7 +107,8 @@ def _add_optimizer(stored: SaverFile, left: Dict[str, Tensor], checkpoint: Check
     stored.momentum = next((key for key in sums if key in left), "")
     stored.powers = _powers_in(left)
     stored.global_step = left.get(_GLOBAL_STEP)
-    counters = [*stored.powers, *([stored.global_step] if stored.global_step else [])]
+    counters = list(itertools.chain(*stored.powers))
+    counters += [stored.global_step] if stored.global_step else []
     if not (any(slots.values()) or scale or counters or stored.momentum):
         return
     optimizer = add_node(stored.nodes, 0, "optimizer")
@@ -140,13 +150,18 @@ def _drop_zero(checkpoint: Checkpoint, key: str, left: Dict[str, Tensor]) -> Non
         del left[key]
 
 
-def _powers_in(left: Mapping[str, Tensor]) -> List[Tensor]:
-    """Returns the powers of beta, whose names may have a conditional before them."""
+def _powers_in(left: Mapping[str, Tensor]) -> List[_Powers]:
+    """Returns the powers of beta of each Adam in the file.
+
+    Their names may have a conditional before them, and those of the second Adam have a number.
+    """
     powers = []
-    for name in _POWERS:
-        keys = [key for key in left if key.split("/")[-1] == name and not left[key].shape]
-        powers += [left[key] for key in keys] if len(keys) == 1 else []
-    return powers if len(powers) == len(_POWERS) else []
+    for key in sorted(left):
+        match = _FIRST_POWER.match(key)
+        second = match and left.get(f"{match['scopes']}beta2_power{match['number']}")
+        if second and not (left[key].shape or second.shape):
+            powers.append(_Powers(left[key], second))
+    return powers
 
 
 def _key(stored: SaverFile, number: int) -> str:
@@ -224,7 +239,11 @@ def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
             "contain the learning rate. Restore without optimizer=, and with partial=True"
         )
     variable = program.iterations
-    counters = _counters(stored, program)
+    by_powers = _steps_of_powers(stored, program)
+    if len(set(by_powers.values())) > 1:
+        _leave_iterations(plan, program, by_powers)
+        return
+    counters = _counters(stored, by_powers)
     if not counters:
         plan.initial.append(Entry(None, None, "iterations", shape_of(variable)))
         return
@@ -253,46 +272,75 @@ def _note_epsilon(plan: Plan, stored: SaverFile, program: ProgramOptimizer) -> N
         )
 
 
-def _counters(stored: SaverFile, program: ProgramOptimizer) -> Dict[str, int]:
-    """Returns the number of steps that each counter shows, by its key."""
-    tensors = [*stored.powers]
-    counters: Dict[str, int] = {}
-    steps = _steps_of_powers(stored, program) if tensors else None
-    if stored.global_step is not None:
-        tensors.append(stored.global_step)
-        counters[stored.global_step.key] = int(stored.read([stored.global_step])[0])
-        steps = counters[stored.global_step.key] if steps is None else steps
-    # Powers that are too small show no number of steps, and need none if there is a global step.
-    return {} if steps is None else {**{tensor.key: steps for tensor in tensors}, **counters}
+def _leave_iterations(plan: Plan, program: ProgramOptimizer, steps: Dict[_Powers, int]) -> None:
+    """Leaves the iterations as they are, because the file has several optimizers.
 
-
-def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Optional[int]:
-    """Returns the steps after which the powers of beta have exactly the values of the file.
-
-    None where so many steps were taken that both powers are 0.
+    Its `global_step` may count the steps of any of them, or of all.
     """
-    values = stored.read(stored.powers)
-    wanted = [np.float32(value) for value in values]
+    shown = " or ".join(f"{count} by {powers.beta_1.key}" for powers, count in steps.items())
+    reason = f"the file has several Adams, and does not show how many steps this one took: {shown}"
+    plan.absent.append(f"{reason}. Pass partial=True, and then assign optimizer.iterations")
+    plan.notes.append(f"{reason}; assign optimizer.iterations, which keeps its initial value")
+    plan.initial.append(Entry(None, None, "iterations", shape_of(program.iterations)))
+
+
+def _counters(stored: SaverFile, steps: Dict[_Powers, int]) -> Dict[str, int]:
+    """Returns the number of steps that each counter shows, by its key."""
+    counters: Dict[str, int] = {}
+    global_step = stored.global_step
+    if global_step is not None:
+        counters[global_step.key] = int(stored.read([global_step])[0])
+    for powers, count in list(steps.items())[:1]:  # others are of other optimizers
+        if count == _MOST_STEPS:
+            # Such powers show no number of steps, and need none if there is a global step.
+            if global_step is None:
+                return {}
+            count = counters[global_step.key]
+        counters = {**{power.key: count for power in powers}, **counters}
+    return counters
+
+
+def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Dict[_Powers, int]:
+    """Returns the steps of the Adams in the file that can be the optimizer, by their betas."""
+    if not stored.powers:
+        return {}
     config = program.inner.get_config()
     betas = [config.get(name) for name in ("beta_1", "beta_2")]
+    first = stored.powers[0]
     if not all(isinstance(beta, numbers.Real) for beta in betas):
+        if len(stored.powers) > 1:
+            return {}
         raise RestoreError(
-            f"{stored.path}: nothing was restored: the file has {stored.powers[0].key}, and "
+            f"{stored.path}: nothing was restored: the file has {first.beta_1.key}, and "
             f"{program.class_name} has no beta_1 and beta_2 that are numbers"
         )
+    values = {powers: stored.read(list(powers)) for powers in stored.powers}
+    steps = {powers: _steps_to(values[powers], betas) for powers in stored.powers}
+    found = {powers: count for powers, count in steps.items() if count is not None}
+    if found:
+        return found
+    raise RestoreError(
+        f"{stored.path}: nothing was restored: {first.beta_1.key} and {first.beta_2.key} "
+        f"are {values[first][0]} and {values[first][1]}, which no number of steps gives with the "
+        f"beta_1={betas[0]} and beta_2={betas[1]} of the program"
+    )
+
+
+def _steps_to(values: List[Array], betas: List[float]) -> Optional[int]:
+    """Returns the steps after which the powers of `betas` have exactly these values, or None.
+
+    That is `_MOST_STEPS` where so many steps were taken that both powers are 0.
+    """
+    wanted = [np.float32(value) for value in values]
     if wanted[1] < _SMALLEST_NORMAL:
-        return None
+        return _MOST_STEPS
     factors = [np.float32(beta) for beta in betas]
     powers = list(factors)
     for steps in range(_MOST_STEPS):
         if all(map(_is_same, powers, wanted)):
             return steps
         powers = [power * factor for power, factor in zip(powers, factors)]
-    raise RestoreError(
-        f"{stored.path}: nothing was restored: {stored.powers[0].key} and {stored.powers[1].key} "
-        f"are {wanted[0]} and {wanted[1]}, which no number of steps gives with the "
-        f"beta_1={betas[0]} and beta_2={betas[1]} of the program"
-    )
+    return None
 
 
 def _is_same(power: Array, wanted: Array) -> bool:

@@ -169,6 +169,65 @@ def test_counters_that_differ_are_an_error(tmp_path: Any):
     assert int(step_of_program.numpy()) == 8
 
 
+def two_optimizers(prefix: str, steps: Dict[str, int], **options: Any) -> str:
+    """Saves a graph of TensorFlow 1 in which each of two Adams has taken its own steps."""
+    tf1 = tf.compat.v1
+    with tf.Graph().as_default(), tf1.Session() as session:
+        count = tf1.train.get_or_create_global_step()
+        for name, number in steps.items():
+            variable = tf1.get_variable(name, initializer=tf.constant([1.0, 2.0]))
+            optimizer = tf1.train.AdamOptimizer(0.125, **options.get(name, {}))
+            step_once = optimizer.minimize(tf.reduce_sum(variable), count, [variable])
+            session.run(tf1.variables_initializer(tf1.global_variables()[-5:]))
+            if name == "g":
+                session.run(count.initializer)
+            for _ in range(number):
+                session.run(step_once)
+        return str(tf1.train.Saver().save(session, prefix))
+
+
+@pytest.mark.parametrize("name", ["g", "d"])
+def test_steps_of_one_of_two_optimizers_are_not_guessed(name: str, tmp_path: Any):
+    path = two_optimizers(str(tmp_path / "model"), {"g": 3, "d": 5})
+    variable, optimizer = tf.Variable(tf.zeros([2])), adam()
+    reason = "does not show how many steps this one took: 3 by beta1_power or 5 by beta1_power_1"
+    with pytest.raises(RestoreError, match=reason + ". Pass partial=True"):
+        tfls.checkpoints.restore(path, optimizer=optimizer, names={name: variable})
+    np.testing.assert_array_equal(variable.numpy(), [0, 0])
+    report = tfls.checkpoints.restore(
+        path, optimizer=optimizer, names={name: variable}, partial=True
+    )
+    assert variable.numpy().any()
+    assert int(optimizer.iterations.numpy()) == 0
+    assert "iterations" in [entry.in_program for entry in report.initial]
+    assert {"beta1_power", "beta1_power_1"} <= {entry.in_file for entry in report.unused}
+    assert reason in str(report)
+
+
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        ({"g": 4, "d": 4}, {}),
+        ({"g": 3, "d": 4}, {"g": {"beta1": 0.5}}),
+        ({"g": 3, "d": 4}, {"g": {"beta2": 0.5}}),
+    ],
+)
+def test_steps_of_one_of_two_optimizers_may_show(steps: Any, options: Any, tmp_path: Any):
+    """Both took the same steps, or the betas of the program are those of one of them."""
+    path = two_optimizers(str(tmp_path / "model"), steps, **options)
+    variable, step_of_program = tf.Variable(tf.zeros([2])), tf.Variable(0, dtype=tf.int64)
+    optimizer = adam()
+    report = tfls.checkpoints.restore(
+        path,
+        optimizer=optimizer,
+        names={"d": variable, "global_step": step_of_program},
+        partial=True,
+    )
+    assert int(optimizer.iterations.numpy()) == 4
+    assert int(step_of_program.numpy()) == sum(steps.values())
+    assert "iterations" not in [entry.in_program for entry in report.initial]
+
+
 def test_sums_of_gradients_are_refused():
     path, _ = recorded_files.prefix_of(V1.format("1.15.5", "momentum"), "saver_prefix")
     variable = tf.Variable(tf.zeros([3]))
