@@ -201,7 +201,7 @@ def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
 
     if apart:
         with tf1.device(None), tf1.device(shards.device):
-            return graphs.call_round_by_round(reduce, value)
+            return _tied(graphs.call_round_by_round(reduce, value), shards, keys)
     if loop is not None and not graphs.rounds_can_wait():
         raise NotImplementedError(
             "A sum over replicas is in a branch, a loop or a function that is itself in a loop, in "
@@ -214,7 +214,18 @@ def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
         # A collective that starts again while its devices are still finding each other fails ("did
         # not find collective implementation"), and TensorFlow considers it free of side effects.
         graphs.let_next_round_wait(total, replicas.host_of(shards.device))
-    return total
+    return _tied(total, shards, keys)
+
+
+def _tied(total: Tensor, shards: Shards, keys: List[int]) -> Tensor:
+    """Returns `total`, in a replica computed only if those of the other replicas are.
+
+    If they are merged (`_together`), they are in a cross-replica context.
+    """
+    if len(shards.devices) == 1 or tf.distribute.in_cross_replica_context():
+        return total
+    with tf1.device(None), tf1.device(shards.device):
+        return graphs.tie(total, keys[-1])
 
 
 def _sum(value: Tensor, shards: Shards, key: Tensor) -> Tensor:

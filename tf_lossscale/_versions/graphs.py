@@ -1,7 +1,8 @@
 """The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
-from typing import Any, Iterator, Optional, Tuple
+import weakref
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from tf_lossscale._types import Function, Graph, Loop, Operation, Tensor
 from tf_lossscale._versions.base import first_module, tf, tf1
@@ -40,11 +41,12 @@ def graphs_around() -> Iterator[Graph]:
 
 def is_branch(graph: Graph) -> bool:
     """Returns whether the graph of a function is a branch or loop of control flow v2."""
-    return type(graph).__name__ in (
-        "CondBranchFuncGraph",
-        "WhileBodyFuncGraph",
-        "WhileCondFuncGraph",
-    )
+    return type(graph).__name__ == "CondBranchFuncGraph" or _is_loop(graph)
+
+
+def _is_loop(graph: Graph) -> bool:
+    """Returns whether it is the body or the condition of a loop of control flow v2."""
+    return type(graph).__name__ in ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 
 
 def calls_of_functions(graph: Graph, start: int = 0) -> Iterator[Tuple[Operation, Function]]:
@@ -79,12 +81,15 @@ def outermost_graph() -> Optional[Graph]:
 
 
 def current_loop() -> Optional[Loop]:
-    """Returns the innermost loop that is being built: its context, its body's graph, or None."""
+    """Returns the innermost loop that is being built, or None.
+
+    It is the context of a loop of control flow v1, or the graph of a body or condition of v2.
+    """
     for graph in graphs_around():
         loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
         if loop is not None:
             return loop
-        if type(graph).__name__ == "WhileBodyFuncGraph":
+        if _is_loop(graph):
             return graph
     return None
 
@@ -96,7 +101,7 @@ def rounds_can_wait() -> bool:
     and the loop's body: there, rounds do not wait for what these do.
     """
     return not any(
-        type(graph).__name__ == "WhileBodyFuncGraph" and not graph._add_control_dependencies
+        _is_loop(graph) and not graph._add_control_dependencies
         for graph in list(graphs_around())[1:]
     )
 
@@ -137,6 +142,29 @@ def call_round_by_round(function: Function, value: Tensor) -> Tensor:
         context = context.outer_context
     result = _defined_function.Defun(value.dtype, noinline=True)(function)(value)
     result.set_shape(value.shape)
+    return result
+
+
+# For each graph, the operations tied by each number; strong references would keep the graph.
+_tied: "weakref.WeakKeyDictionary[Graph, Dict[int, List[Any]]]" = weakref.WeakKeyDictionary()
+
+
+def tie(tensor: Tensor, number: int) -> Tensor:
+    """Returns `tensor`, computed only together with the others that are tied by `number`.
+
+    Branches and loops run only what their results need, and a Session only what is fetched. Tensors
+    of different branches or loops are not tied, since no operation can wait for those of another.
+    """
+    graph = tf1.get_default_graph()
+    context = graph._get_control_flow_context()
+    result = tf.identity(tensor)
+    tied = _tied.setdefault(graph, {}).setdefault(number, [])
+    for reference in tied:
+        other = reference()
+        if other is not None and other._get_control_flow_context() is context:
+            other._add_control_input(tensor.op)
+            result.op._add_control_input(other.inputs[0].op)
+    tied.append(weakref.ref(result.op))
     return result
 
 

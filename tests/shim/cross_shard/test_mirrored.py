@@ -130,11 +130,21 @@ def test_rounds_in_a_session_do_not_overlap(mode):
 
 def test_each_replica_may_have_a_loop_in_eager_mode_only(mode):
     """And with control flow v1, as above."""
-    found = RESULTS[mode]["own loop"]
+    body, condition = RESULTS[mode]["own loop"], RESULTS[mode]["own condition"]
     if mode == "eager":
-        assert found == [40.0] * 4
+        assert body == [40.0] * 4
+        assert condition == [10.0, 20.0, 30.0, 40.0]
     else:
-        assert "A sum over replicas is inside a loop" in found
+        assert "A sum over replicas is inside a loop" in body
+        assert "A sum over replicas is inside a loop" in condition
+
+
+def test_loops_and_branches_around_the_replicas_may_use_one_of_them(mode):
+    """In a Session with each control flow."""
+    # The sum is 10 * x, so each round doubles x.
+    used = RESULTS[mode]["used"]
+    assert len(used) == (2 if mode == "graph" and TF_VERSION >= (2, 0) else 1)
+    np.testing.assert_allclose(used, [[16.0, 20.0]] * len(used), rtol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["function"], indirect=True)

@@ -22,7 +22,8 @@ MODE = sys.argv[1]
 SESSION = None
 if MODE == "graph":
     tf1.disable_eager_execution()
-    SESSION = tf1.Session(config=tf1.ConfigProto(device_count={"CPU": 4}))
+    CONFIG = tf1.ConfigProto(device_count={"CPU": 4})
+    SESSION = tf1.Session(config=CONFIG)
     STRATEGY = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(4)])
 else:
     tf1.enable_eager_execution()
@@ -211,6 +212,55 @@ def loop_of_each_replica():
         return values_of(on_each)[0]
     except NotImplementedError as error:
         return str(error)
+
+
+def condition_of_each_replica():
+    """Each replica has a loop with a sum in its condition; built in a graph of its own."""
+
+    def on_each():
+        r = replica_number()
+
+        def condition(_, total):
+            return cross_replica_sum(total) < 100.0
+
+        return [tf.while_loop(condition, lambda i, total: (i + 1, total + r), [0, r])[1]]
+
+    tf1.enable_control_flow_v2()
+    try:
+        if MODE != "graph":
+            return values_of(on_each)[0]
+        with tf.Graph().as_default():
+            return str(on_replicas(on_each))
+    except NotImplementedError as error:
+        return str(error)
+
+
+def one_replica_used():
+    """The program uses the sum of one replica only, in body and condition of a loop."""
+
+    def total(x):
+        return local(on_replicas(lambda: cross_replica_sum(x * replica_number())))[1]
+
+    def loop():
+        return tf.while_loop(
+            lambda _, x: total(x) < 100.0, lambda i, x: (i + 1, x + 0.1 * total(x)), [0, 1.0]
+        )[1]
+
+    def branch():
+        return tf.cond(total(1.0) > 0.0, lambda: total(2.0), lambda: 0.0)
+
+    if MODE == "eager":
+        return [[float(loop()), float(branch())]]
+    if MODE == "function":
+        return [[float(tf.function(build, autograph=False)()) for build in (loop, branch)]]
+    found = []
+    was_v2 = tf1.control_flow_v2_enabled()
+    for is_v2 in (False, True) if was_v2 else (False,):
+        (tf1.enable_control_flow_v2 if is_v2 else tf1.disable_control_flow_v2)()
+        with tf.Graph().as_default(), tf1.Session(config=CONFIG) as session:
+            options = tf1.RunOptions(timeout_in_ms=20000)
+            found.append([float(session.run(build(), options=options)) for build in (loop, branch)])
+    return found
 
 
 def in_a_branch():
@@ -470,7 +520,8 @@ else:
         result.update(one=one_replica_fetched(), loops=loops_of_the_replicas())
     if MODE == "function":
         result.update(refusals=refusals())
-    result.update(branch=in_a_branch())
+    result.update(branch=in_a_branch(), used=one_replica_used())
     result["trained"] = {name: trained(name) for name in names()}
+    result["own condition"] = condition_of_each_replica()
     result["own loop"] = loop_of_each_replica()
 print(json.dumps(result))
