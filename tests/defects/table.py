@@ -552,6 +552,10 @@ SHIM = r"""
     - if len(set(counters.values())) > 1:
     + if False:
 
+    # shim/keras/test_restore_saver_files.py::test_steps_of_one_of_two_optimizers_are_not_guessed
+    - if len(set(by_powers.values())) > 1:
+    + if False:
+
     # shim/keras/test_restore_saver_files.py::test_names_are_refused_for_other_files
     - if names is not None:
     -         raise RestoreError(
@@ -1447,6 +1451,28 @@ CODEMODS = r"""
     # codemods/reports/test_reports.py::test_html_shows_the_line_of_a_place_as_text
     - <span>{escape(finding.text)}</span>
     + <span>{finding.text}</span>
+
+    # codemods/reports/test_reports.py::test_a_report_replaces_no_file_of_a_project
+    - if data and not earlier.is_report(data):
+    + if False:
+    - return bool(_FIRST_LINE.match(start) and _LAST_LINES.search(data[-_LOOKED_AT:]))
+    + return bool(_LAST_LINES.search(data[-_LOOKED_AT:]))
+
+    # codemods/reports/test_reports.py::test_no_report_goes_to_a_directory_of_version_control
+    - if VERSION_CONTROL.intersection(os.path.realpath(path).split(os.sep)):
+    + if False:
+
+    # codemods/project/test_legacy_keras.py
+    - if not inside.is_text and self._statement not in _STATEMENTS:
+    + if not inside.is_text:
+    - return bool(_SETTER.fullmatch(inside.callee))
+    + return True
+    - if path.endswith(_PYTHON) or not is_project_file(path):
+    + if path.endswith(_PYTHON):
+
+    # codemods/cli/test_keras_target.py::test_legacy_keras_makes_tf_keras_of_tf_keras
+    - self._project.add_cells(path, code_cells(data))
+    + self._project.add(path, real, data)
 
     # codemods/cli/test_untrusted_settings.py::test_a_report_of_the_command_line_follows_no_link
     - if stat.S_ISLNK(mode):
