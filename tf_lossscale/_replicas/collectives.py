@@ -218,9 +218,9 @@ def _reduce(value: Tensor, shards: Shards, call: Call) -> Tensor:
 
 
 def _tied(total: Tensor, shards: Shards, keys: List[int]) -> Tensor:
-    """Returns `total`, in a replica computed only if those of the other replicas are.
+    """Returns the sum of a replica, tied to the other replicas' sums (`graphs.tie`).
 
-    If they are merged (`_together`), they are in a cross-replica context.
+    Sums that are merged (`_together`) are made in a cross-replica context, all in one place.
     """
     if len(shards.devices) == 1 or tf.distribute.in_cross_replica_context():
         return total

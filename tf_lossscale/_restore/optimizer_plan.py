@@ -259,7 +259,8 @@ def _plan_hyperparameters(plan: Plan, program: ProgramOptimizer, state: Optimize
         if assignment is None:
             continue
         note = program.note_of_number(assignment, name, float(value))
-        plan.notes += [] if note is None else [note]
+        if note is not None:
+            plan.notes.append(note)
         variable, read, assign = assignment
         key = tensor.key if tensor is not None else f"configuration/{name}"
         plan.planned.append(Planned(None, key, variable, name, assign, read, float(value)))

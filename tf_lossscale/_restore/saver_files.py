@@ -69,6 +69,10 @@ class _Powers(NamedTuple):
     beta_2: Tensor
 
 
+_StepsOfPowers = Dict[_Powers, Optional[int]]
+"""The steps that powers show; None for so many that both powers are 0."""
+
+
 def read(checkpoint: Checkpoint, names: Optional[Names], reader: CheckpointReader) -> SaverFile:
     """Reads the names in a file, and no tensor yet, but for counters."""
     prefix = checkpoint.prefix
@@ -240,7 +244,7 @@ def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
         )
     variable = program.iterations
     by_powers = _steps_of_powers(stored, program)
-    if len(set(by_powers.values())) > 1:
+    if len(by_powers) > 1 and (None in by_powers.values() or len(set(by_powers.values())) > 1):
         _leave_iterations(plan, program, by_powers)
         return
     counters = _counters(stored, by_powers)
@@ -272,27 +276,29 @@ def _note_epsilon(plan: Plan, stored: SaverFile, program: ProgramOptimizer) -> N
         )
 
 
-def _leave_iterations(plan: Plan, program: ProgramOptimizer, steps: Dict[_Powers, int]) -> None:
+def _leave_iterations(plan: Plan, program: ProgramOptimizer, steps: _StepsOfPowers) -> None:
     """Leaves the iterations as they are, because the file has several optimizers.
 
     Its `global_step` may count the steps of any of them, or of all.
     """
-    shown = " or ".join(f"{count} by {powers.beta_1.key}" for powers, count in steps.items())
+    shown = " or ".join(
+        f"{'an unknown number' if count is None else count} by {powers.beta_1.key}"
+        for powers, count in steps.items()
+    )
     reason = f"the file has several Adams, and does not show how many steps this one took: {shown}"
     plan.absent.append(f"{reason}. Pass partial=True, and then assign optimizer.iterations")
     plan.notes.append(f"{reason}; assign optimizer.iterations, which keeps its initial value")
     plan.initial.append(Entry(None, None, "iterations", shape_of(program.iterations)))
 
 
-def _counters(stored: SaverFile, steps: Dict[_Powers, int]) -> Dict[str, int]:
+def _counters(stored: SaverFile, steps: _StepsOfPowers) -> Dict[str, int]:
     """Returns the number of steps that each counter shows, by its key."""
     counters: Dict[str, int] = {}
     global_step = stored.global_step
     if global_step is not None:
         counters[global_step.key] = int(stored.read([global_step])[0])
     for powers, count in list(steps.items())[:1]:  # others are of other optimizers
-        if count == _MOST_STEPS:
-            # Such powers show no number of steps, and need none if there is a global step.
+        if count is None:  # which needs none if there is a global step
             if global_step is None:
                 return {}
             count = counters[global_step.key]
@@ -300,7 +306,7 @@ def _counters(stored: SaverFile, steps: Dict[_Powers, int]) -> Dict[str, int]:
     return counters
 
 
-def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Dict[_Powers, int]:
+def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> _StepsOfPowers:
     """Returns the steps of the Adams in the file that can be the optimizer, by their betas."""
     if not stored.powers:
         return {}
@@ -308,15 +314,16 @@ def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Dict[_Powe
     betas = [config.get(name) for name in ("beta_1", "beta_2")]
     first = stored.powers[0]
     if not all(isinstance(beta, numbers.Real) for beta in betas):
-        if len(stored.powers) > 1:
-            return {}
         raise RestoreError(
             f"{stored.path}: nothing was restored: the file has {first.beta_1.key}, and "
             f"{program.class_name} has no beta_1 and beta_2 that are numbers"
         )
-    values = {powers: stored.read(list(powers)) for powers in stored.powers}
-    steps = {powers: _steps_to(values[powers], betas) for powers in stored.powers}
-    found = {powers: count for powers, count in steps.items() if count is not None}
+    read = iter(stored.read([power for powers in stored.powers for power in powers]))
+    values = {
+        powers: (np.float32(beta_1), np.float32(beta_2))
+        for powers, beta_1, beta_2 in zip(stored.powers, read, read)
+    }
+    found = _steps_to(values, [np.float32(beta) for beta in betas])
     if found:
         return found
     raise RestoreError(
@@ -326,21 +333,27 @@ def _steps_of_powers(stored: SaverFile, program: ProgramOptimizer) -> Dict[_Powe
     )
 
 
-def _steps_to(values: List[Array], betas: List[float]) -> Optional[int]:
-    """Returns the steps after which the powers of `betas` have exactly these values, or None.
+def _steps_to(values: Dict[_Powers, Tuple[Array, Array]], betas: List[Array]) -> _StepsOfPowers:
+    """Returns the steps after which the powers of `betas` have exactly the values of a file.
 
-    That is `_MOST_STEPS` where so many steps were taken that both powers are 0.
+    Powers are left out if they have them after no step.
     """
-    wanted = [np.float32(value) for value in values]
-    if wanted[1] < _SMALLEST_NORMAL:
-        return _MOST_STEPS
-    factors = [np.float32(beta) for beta in betas]
-    powers = list(factors)
+    found: _StepsOfPowers = {
+        powers: None for powers, (_, beta_2) in values.items() if beta_2 < _SMALLEST_NORMAL
+    }
+    waiting: Dict[Array, List[_Powers]] = {}
+    for powers, (_, beta_2) in values.items():
+        if powers not in found:
+            waiting.setdefault(beta_2, []).append(powers)
+    beta_1, beta_2 = betas
     for steps in range(_MOST_STEPS):
-        if all(map(_is_same, powers, wanted)):
-            return steps
-        powers = [power * factor for power, factor in zip(powers, factors)]
-    return None
+        if beta_2 < _SMALLEST_NORMAL:
+            break
+        for powers in waiting.get(beta_2, ()):
+            if _is_same(beta_1, values[powers][0]):
+                found.setdefault(powers, steps)
+        beta_1, beta_2 = beta_1 * betas[0], beta_2 * betas[1]
+    return {powers: found[powers] for powers in values if powers in found}
 
 
 def _is_same(power: Array, wanted: Array) -> bool:

@@ -104,6 +104,10 @@ def momentum_set(subject, value: float, compiled: bool, log: List[str]) -> Any:
 
 
 OURS = recorded.ours()
+WITH_BOTH_KERAS = pytest.mark.skipif(
+    not {"legacy", "keras3"} <= {subject.kind.name for subject in OURS},
+    reason="restores a file of a legacy optimizer on Keras 3: needs Keras 3 and tf_keras",
+)
 
 
 @pytest.mark.parametrize("subject", OURS, ids=str)
@@ -115,17 +119,19 @@ def test_a_hyperparameter_that_is_set_takes_effect_or_is_logged(subject, log: Li
         assert "was 0.5, and is 0.0 from now on. Functions that are traced already" in logged[0]
 
 
-@pytest.mark.skipif(
-    {"legacy", "keras3"} - {subject.kind.name for subject in OURS} != set(),
-    reason="this needs Keras 3 and tf_keras",
-)
+def of_both_keras() -> List[Any]:
+    """Our classes around a legacy optimizer and one of Keras 3."""
+    named = {subject.kind.name: subject for subject in reversed(OURS)}
+    return [named["legacy"], named["keras3"]]
+
+
+@WITH_BOTH_KERAS
 @pytest.mark.parametrize("with_restore", [False, True], ids=["tensorflow", "restore"])
 def test_one_that_is_restored_after_a_traced_step_is_logged(
     with_restore: bool, log: List[str], tmp_path: Any
 ):
     """Of the optimizers of Keras 2, it is a variable."""
-    subject = next(subject for subject in OURS if subject.kind.name == "keras3")
-    old = next(subject for subject in OURS if subject.kind.name == "legacy")
+    old, subject = of_both_keras()
     variable = recorded.make_variable(old.kind, [1.0, 2.0], "v")
     optimizer = old.dynamic(old.inner("Adam", beta_1=0.5), 8.0, 2)
     step(old, optimizer, variable)
@@ -144,16 +150,10 @@ def test_one_that_is_restored_after_a_traced_step_is_logged(
     assert optimizer.inner_optimizer.beta_1 == 0.5
 
 
-@pytest.mark.skipif(
-    {"legacy", "keras3"} - {subject.kind.name for subject in OURS} != set(),
-    reason="this needs Keras 3 and tf_keras",
-)
+@WITH_BOTH_KERAS
 @pytest.mark.parametrize("traced", [False, True])
 def test_the_report_names_one_of_an_optimizer_that_is_not_ours(traced: bool, tmp_path: Any):
-    old, new = (
-        next(subject for subject in OURS if subject.kind.name == name)
-        for name in ("legacy", "keras3")
-    )
+    old, new = of_both_keras()
     variable = recorded.make_variable(old.kind, [1.0, 2.0], "v")
     optimizer = old.inner("Adam", beta_1=0.5)
     optimizer.apply_gradients([(tf.constant([1.0, 1.0]), variable)])

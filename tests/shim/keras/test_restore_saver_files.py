@@ -228,6 +228,15 @@ def test_steps_of_one_of_two_optimizers_may_show(steps: Any, options: Any, tmp_p
     assert "iterations" not in [entry.in_program for entry in report.initial]
 
 
+def test_a_global_step_does_not_count_the_steps_of_one_of_two_optimizers(tmp_path: Any):
+    """Powers that are 0, as after long runs, show none."""
+    path = two_optimizers(str(tmp_path / "model"), {"g": 3, "d": 4}, d={"beta2": 1e-20})
+    with pytest.raises(
+        RestoreError, match="3 by beta1_power or an unknown number by beta1_power_1"
+    ):
+        tfls.checkpoints.restore(path, optimizer=adam(), names={"d": tf.Variable(tf.zeros([2]))})
+
+
 def test_sums_of_gradients_are_refused():
     path, _ = recorded_files.prefix_of(V1.format("1.15.5", "momentum"), "saver_prefix")
     variable = tf.Variable(tf.zeros([3]))
