@@ -731,7 +731,7 @@ SHIM = r"""
     - if len(counts) == len(shapes):
     + if False:
 
-    # shim/keras/test_hyperparameters.py::test_the_report_names_one_of_an_optimizer_that_is_not_ours
+    # shim/keras/test_hyperparameters.py::test_the_report_names_one_that_the_program_has_otherwise
     - if note is not None:
     + if False:
 

@@ -215,26 +215,24 @@ class ProgramOptimizer:
 
     def _set_number(self, name: str, value: float) -> None:
         """Sets a hyperparameter; our classes log what functions that are traced do not see."""
-        if self._logs_numbers:
+        if vars(self.outer).get("_optimizer") is self.inner and hasattr(
+            type(self.outer), "_restore_on_inner"
+        ):
             self.outer._restore_on_inner(name, value)
         else:
             setattr(self.inner, name, value)
 
-    @property
-    def _logs_numbers(self) -> bool:
-        is_outer = vars(self.outer).get("_optimizer") is self.inner
-        return is_outer and hasattr(type(self.outer), "_restore_on_inner")
-
     def note_of_number(self, assignment: Assignment, name: str, value: float) -> Optional[str]:
-        """Returns what functions do that were traced with another value of a hyperparameter."""
-        if assignment.variable is not None or self.kind is KerasKind.LEGACY or self._logs_numbers:
-            return None
+        """Returns what to write in the program if it has another value than the file."""
+        if assignment.variable is not None or self.kind is KerasKind.LEGACY:
+            return None  # checkpoints of the program have it
         known = float(assignment.read())
-        if int(self.iterations.numpy()) == 0 or np.float32(known) == np.float32(value):
+        if np.float32(known) == np.float32(value):
             return None
         return (
-            f"{name} is {value:g} now, but functions that traced a step before keep {known:g}: "
-            "restore before the first step"
+            f"{name} is {value:g} now, as in the file, and was {known:g}: pass {name}={value:g} to "
+            "the optimizer, because its checkpoints do not have it, and functions that traced a "
+            "step before keep the old value"
         )
 
     def _same_by_default(self, name: str, value: float) -> bool:
