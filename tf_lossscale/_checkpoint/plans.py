@@ -110,7 +110,7 @@ def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> 
     reason = _reason(to, by_object)
     if {to, other.layout.family} == {"keras", "keras3"} and by_object:
         return refusal_for_program(prefix, other, to, reason)
-    return _start_of_refusal(prefix, other, to, reason) + _start_with(other, to)
+    return _start_of_refusal(prefix, other, to, reason) + _start_with(other, to, by_object)
 
 
 def refusal_for_program(prefix: str, state: State, to: str, reason: str) -> str:
@@ -149,7 +149,7 @@ def _reason(to: str, by_object: bool) -> str:
     )
 
 
-def _start_with(other: State, to: str) -> str:
+def _start_with(other: State, to: str, by_object: bool) -> str:
     """Returns the arguments by which a new loss scale begins with the values of an old one."""
     values = {variable.role: variable.value for variable in other.variables}
     scale = values[finding.LOSS_SCALE]
@@ -158,9 +158,14 @@ def _start_with(other: State, to: str) -> str:
     if to == "v1":
         return f"Start with DynamicLossScale(initial_loss_scale={scale})."
     counter = "dynamic_counter" if to == "keras" else "step_counter"
+    by_program = (
+        "The program itself can read the file with its slots, by "
+        "tf_lossscale.checkpoints.restore(path, model, optimizer, names=...). Or: "
+    )
     return (
-        f"Restore the weights, and start with LossScaleOptimizer(inner, initial_scale={scale}); "
-        f"once it is built, optimizer.{counter}.assign({values.get(GOOD_STEPS)}) sets its counter."
+        f"{'' if by_object else by_program}Restore the weights, and start with "
+        f"LossScaleOptimizer(inner, initial_scale={scale}); once it is built, "
+        f"optimizer.{counter}.assign({values.get(GOOD_STEPS)}) sets its counter."
     )
 
 

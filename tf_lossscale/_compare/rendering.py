@@ -120,7 +120,7 @@ def _sameness(comparison: Comparison, is_short: bool = False) -> str:
     found = {judgement.kind: judgement for judgement in comparison.judgements}
     count = len(comparison.runs.steps)
     if Kind.BITS in found:
-        return f"Same: {count} steps, bit-identical."
+        return f"Same: {count} step{'' if count == 1 else 's'}, bit-identical."
     if Kind.WITHIN not in found:
         return ""
     within = "" if is_short else f" {_within(found[Kind.WITHIN].evidence)} would show."

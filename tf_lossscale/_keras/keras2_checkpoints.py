@@ -87,8 +87,10 @@ class Keras2Checkpoints:
         self._values: Dict[str, Any] = {}  # positions of what `build` creates, by the name
         # The file of the last restore, until the next step has looked for what is left of it.
         self._unchecked: Optional[Any] = None
+        # The file that the last step was refused for, until another step goes on without it.
+        self._refused: Optional[Any] = None
         self._standing_in: List[Any] = []
-        self._unsaved = _UnsavedSlots()
+        self._unsaved = _Unsaved(self)
 
     @property
     def _inner(self) -> Any:
@@ -105,7 +107,7 @@ class Keras2Checkpoints:
             return self._restore_own(name, position)
         if checkpoint is not self._unchecked:
             self._standing_in = []
-        self._unchecked = checkpoint
+        self._unchecked, self._refused = checkpoint, None
         self._bind_own_variables(checkpoint)
         if name == "loss_scale":
             position.restore(self._alive(_ScaleOfKeras2(self._wrapper)))
@@ -119,14 +121,29 @@ class Keras2Checkpoints:
 
     @property
     def children(self) -> Dict[str, Any]:
-        """What keeps an object graph from being saved without the slots that wait for `build`."""
-        is_waiting = bool(self._slots or self._lists or self._values)
-        return {"_unsaved_slots": self._unsaved} if is_waiting else {}
+        """What keeps an object graph from being saved without values of the file before."""
+        is_incomplete = self._waits_for_build or bool(self._lost())
+        return {"_unsaved_slots": self._unsaved} if is_incomplete else {}
 
     def check_save(self) -> None:
-        """Raises a RuntimeError if slots of a file wait for `build`."""
-        if self.children:
-            self._unsaved.refuse()
+        """Raises a RuntimeError if slots of a file wait for `build`, or values have no variable."""
+        if self._waits_for_build:
+            raise RuntimeError(
+                "A checkpoint of Keras 2 was restored into an optimizer that is not built, so a "
+                "file that is saved now would lack its slots. Before saving, call "
+                "optimizer.build(variables) with the variables that it trains, or take a step."
+            )
+        self._raise_if_lost()
+
+    def forget(self) -> None:
+        """Forgets the last restore, as another way has restored the optimizer with its model."""
+        self._slots, self._lists, self._values = [], {}, {}
+        self._unchecked = self._refused = None
+
+    @property
+    def _waits_for_build(self) -> bool:
+        is_waiting = bool(self._slots or self._lists or self._values)
+        return is_waiting and not self._inner.built
 
     def restore_child(self, name: str, position: Any) -> bool:
         """Restores a child of an optimizer of Keras 2 into the inner optimizer."""
@@ -196,15 +213,17 @@ class Keras2Checkpoints:
         their variables under other names than those of Keras 2.
         """
         checkpoint, self._unchecked = self._unchecked, None
+        self._refused = checkpoint
         if checkpoint is None:
             return
-        lost = [*self._lists, *(slot.name for slot in self._slots)]
         node = _node_of(checkpoint, self._wrapper)
         if node is not None:
             self._refuse_file_of_another_class(checkpoint, node)
-            lost += _unbound_slots(checkpoint, node)
-            if not self._all_trained_are_restored(checkpoint):
-                lost += _unbound_values(checkpoint)
+        self._raise_if_lost()
+        self._refused = None
+
+    def _raise_if_lost(self) -> None:
+        lost = self._lost()
         if lost:
             shown = ", ".join(sorted(set(lost))[:6])
             raise RuntimeError(
@@ -213,6 +232,22 @@ class Keras2Checkpoints:
                 "the same names: models of Keras 3 have others. Restore the file with "
                 "tf_lossscale.checkpoints.restore(path, model, optimizer)."
             )
+
+    def _lost(self) -> List[str]:
+        """Returns names of slots and weights that the last file has, and the program does not.
+
+        Before `build`, it is not known which variables are trained, so that all count.
+        """
+        checkpoint = self._unchecked or self._refused
+        if checkpoint is None:
+            return []
+        lost = [*self._lists, *(slot.name for slot in self._slots)]
+        node = _node_of(checkpoint, self._wrapper)
+        if node is not None:
+            lost += _unbound_slots(checkpoint, node)
+            if not self._inner.built or not self._all_trained_are_restored(checkpoint):
+                lost += _unbound_values(checkpoint)
+        return lost
 
     def _refuse_file_of_another_class(self, checkpoint: Any, node: Any) -> None:
         """Raises a ValueError for slots that mean something else to the class of the program."""
@@ -465,18 +500,14 @@ class _Hyperparameter(Trackable):
         self._wrapper._restore_on_inner(self._name, value)
 
 
-class _UnsavedSlots(Trackable):
-    """A child of an optimizer with slots of a file that wait for `build`; it cannot be saved."""
+class _Unsaved(Trackable):
+    """A child of an optimizer that has not all values of a file of Keras 2; it cannot be saved."""
 
-    def refuse(self) -> None:
-        raise RuntimeError(
-            "A checkpoint of Keras 2 was restored into an optimizer that is not built, so a file "
-            "that is saved now would lack its slots. Before saving, call "
-            "optimizer.build(variables) with the variables that it trains, or take a step."
-        )
+    def __init__(self, checkpoints: Keras2Checkpoints) -> None:
+        self._checkpoints = checkpoints
 
     def _serialize_to_tensors(self) -> Dict[str, Any]:
-        self.refuse()
+        self._checkpoints.check_save()
         return {}
 
     def _restore_from_tensors(self, restored_tensors: Dict[str, Any]) -> None:

@@ -386,6 +386,9 @@ class Keras3Attributes(LossScaleWrapper):
         self._checkpoints.check_save()
         super().save_own_variables(store)  # type: ignore[misc]
 
+    def _forget_restore(self) -> None:
+        self._checkpoints.forget()
+
     def _load_before_build(self, store: KerasStore) -> None:
         """Loads what a file has for an optimizer whose slots do not exist yet.
 

@@ -30,17 +30,18 @@ def keras_class(optimizer: Any) -> str:
     return next((name for name in names if name in KERAS_CLASSES), "")
 
 
-def other_rules(optimizer: Any, variables: Sequence[Any] = ()) -> List[str]:
+def other_rules(optimizer: Any, variables: Sequence[Any] = (), is_of_v1: bool = False) -> List[str]:
     """Returns what an optimizer of Keras 3 computes in another way than `OptimizerV2`.
 
     Args:
       optimizer: an optimizer of Keras, of either kind.
       variables: those that it trains. Embeddings are known by the name that their layer gives them.
+      is_of_v1: whether the other one is of `tf.train`, whose RMSProp adds epsilon as Keras 3 does.
     """
     name = keras_class(optimizer)
     has_momentum = bool(getattr(optimizer, "momentum", None))
     found = []
-    if name == "RMSprop" and not has_momentum:
+    if name == "RMSprop" and not has_momentum and not is_of_v1:
         found.append(
             "legacy RMSprop of Keras 2 adds epsilon to the root of rms, and Keras 3 adds it to rms"
         )

@@ -217,7 +217,7 @@ def _slot_of_keras_3(
 
 
 def _optimizer_config(file: HDF5Group) -> Config:
-    """Returns the hyperparameters of the inner optimizer in the configuration, by name."""
+    """Returns the configuration of the inner optimizer."""
     text = file.attrs.get("training_config")
     if text is None:
         return {}
@@ -229,13 +229,9 @@ def _optimizer_config(file: HDF5Group) -> Config:
             return {}
         wrapped = inner.get("inner_optimizer", inner.get("optimizer"))
         if not isinstance(wrapped, dict):
-            return {name: value for name, value in inner.items() if _is_number(value)}
+            return inner
         config = wrapped
     return {}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 class Reader:

@@ -1,17 +1,18 @@
 """Plans what an optimizer of the program gets: iterations, slots, hyperparameters, loss scale."""
 
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._keras.optimizer_classes import other_rules
+from tf_lossscale._restore import saver_files
+from tf_lossscale._restore.hyperparameters import plan_hyperparameters
 from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
-from tf_lossscale._restore.optimizers import ProgramOptimizer, is_optimizer
+from tf_lossscale._restore.optimizers import ACCUMULATED, ProgramOptimizer, is_optimizer
 from tf_lossscale._restore.pairing import Absent
-from tf_lossscale._restore.plan import Plan, Planned
+from tf_lossscale._restore.plan import Plan
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
-from tf_lossscale._restore.saver_files import plan_iterations
 from tf_lossscale._restore.slots import KNOWN_CLASSES
 from tf_lossscale._restore.stored import RestoreError, Tensor
 from tf_lossscale._restore.trained import Trained, named_like
@@ -19,9 +20,9 @@ from tf_lossscale._types import Model, Variable
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import KerasKind
 
-_ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"),)
+_ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"), ("Adam", "Lamb"))
 _ALIKE = {
-    Layout.NEW: (("Adam", "AdamW"), ("SGD", "Lion")),
+    Layout.NEW: (("Adam", "AdamW"), ("SGD", "Lion"), ("Adam", "Nadam"), ("Adam", "Lamb")),
     Layout.KERAS_3: (("Adam", "AdamW", "Lamb"), ("SGD", "Lion")),
 }
 """Classes whose slots have the same names, by the layout of the file."""
@@ -48,18 +49,15 @@ def plan_optimizer(
     _check_class(plan, program, state, trained)
     is_ordered = _is_in_order_of_file(program, trained)
     owners = [_owner(plan, slot, state, trained, matches, is_ordered) for slot in state.slots]
-    _note_unknown_order(plan, state, owners, trained)
+    plan.notes += [known.note] if known.note else []
+    _note_unknown_order(plan, state, owners, trained, matches)
     program.build(_in_order(trained, owners) if program.kind is KerasKind.LEGACY else trained)
     if state.iterations is not None:
-        assert isinstance(state.iterations, Tensor)
-        plan.add(state.iterations, program.iterations, "iterations")
-    plan_iterations(plan, program)
+        _plan_iterations(plan, program, state)
+    saver_files.plan_iterations(plan, program)
     _plan_slots(plan, program, state, owners, trained)
-    for name, tensor in state.singles.items():
-        single = program.single(name)
-        if single is not None:
-            plan.add(tensor, single)
-    _plan_hyperparameters(plan, program, state)
+    _plan_singles(plan, program, state)
+    plan_hyperparameters(plan, program, state)
     _plan_scale(plan, program, state)
     _skip_own_variables(plan, state)
 
@@ -101,7 +99,8 @@ def _check_class(
             f"the file has the optimizer {min(known)}, and the program {program.class_name}"
         )
     if _is_of_v2_and_of_keras_3(program, state):
-        plan.notes += other_rules(program.inner, trained)
+        is_of_v1 = isinstance(plan.stored, saver_files.SaverFile)
+        plan.notes += other_rules(program.inner, trained, is_of_v1)
     if name == "Nadam" and program.kind is KerasKind.LEGACY and state.layout is Layout.KERAS_3:
         plan.problems.append("the optimizer Nadam of Keras 3 is another one than legacy Nadam")
     if name == "Nadam" and program.kind is KerasKind.NEW:
@@ -146,19 +145,20 @@ def _owner(
                 return match.variables[slot.variable]
         return None
     named = named_like(plan.stored, slot.tensor.name, matches)
-    if len(named) == 1:
-        return named[0]
-    count = sum(1 for other in state.slots if other.name == slot.name)
-    if count != len(trained):
-        return None
-    return _owner_in_list(slot, trained, is_ordered or not named)
+    if named is not None and len(named) > 1:  # variables of two models can have one name
+        ids = set(map(id, trained))
+        named = [variable for variable in named if id(variable) in ids] or named
+    if named is not None and len(named) < 2:
+        return named[0] if named else None
+    return _owner_in_list(slot, state, trained, is_ordered or named is None)
 
 
 def _owner_in_list(
-    slot: StoredSlot, trained: List[Variable], is_ordered: bool
+    slot: StoredSlot, state: OptimizerState, trained: List[Variable], is_ordered: bool
 ) -> Optional[Variable]:
     """Returns the variable that a slot in a list belongs to: one slot for each variable."""
-    if slot.number is None:
+    count = sum(1 for other in state.slots if other.name == slot.name)
+    if count != len(trained) or slot.number is None:
         return None
     if _all_shapes_differ(trained):
         fitting = (variable for variable in trained if shape_of(variable) == slot.tensor.shape)
@@ -185,18 +185,45 @@ def _are_of_tensorflow(variables: List[Variable]) -> bool:
 
 
 def _note_unknown_order(
-    plan: Plan, state: OptimizerState, owners: List[Optional[Variable]], trained: List[Variable]
+    plan: Plan,
+    state: OptimizerState,
+    owners: List[Optional[Variable]],
+    trained: List[Variable],
+    matches: List[Match],
 ) -> None:
     """Notes a problem if only an order that the program has not shown would place slots."""
     lost = [slot for slot, owner in zip(state.slots, owners) if owner is None]
     if not lost or lost[0].variable is not None or not _are_of_tensorflow(trained):
         return
+    if named_like(plan.stored, lost[0].tensor.name, matches) == []:
+        return  # it is of a variable that the program does not have
     if len(trained) == sum(1 for slot in lost if slot.name == lost[0].name):
         plan.problems.append(
             "the slots of the optimizer are listed in the order of the variables that the old "
             "program trained, of which several have the same name and shape. Call "
             "optimizer.build(variables) in that order before restore()"
         )
+
+
+def _plan_iterations(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Plans the iterations, which an optimizer that accumulates gradients counts one by one.
+
+    If the old program did not accumulate, each of its iterations was a step of the optimizer.
+    """
+    assert isinstance(state.iterations, Tensor)
+    factor = program.steps_of_accumulation if ACCUMULATED not in state.slot_names else 1
+    plan.add(state.iterations, program.iterations, "iterations", factor)
+
+
+def _plan_singles(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
+    """Plans what Nadam has once, which a file of another class does not have."""
+    for name, tensor in state.singles.items():
+        single = program.single(name)
+        if single is not None:
+            plan.add(tensor, single)
+    missing = program.single("_u_product")
+    if missing is not None and not state.singles and state.slots:
+        plan.initial.append(Entry(None, None, "product of momentums", shape_of(missing)))
 
 
 def _plan_slots(
@@ -208,6 +235,7 @@ def _plan_slots(
 ) -> None:
     """Plans the slots of an optimizer; `owners` are the variables to which its slots belong."""
     found: Set[int] = set()
+    unread: List[Tensor] = []
     with_slots: Set[int] = {id(owner) for owner in owners if owner is not None}
     for slot, owner in zip(state.slots, owners):
         target = None
@@ -217,8 +245,21 @@ def _plan_slots(
             found.add(id(target))
             name = f"{program.resolve(slot.name)} of {name_of(owner)}"
             plan.add(slot.tensor, target, name)
-        elif owner is not None and _is_unread(program, slot.name):
-            plan.skip(slot.tensor)
+        if owner is not None and _is_unread(program, slot.name):
+            unread.append(slot.tensor)
+    _plan_unread(plan, state, unread)
+    _note_slots_without_value(plan, program, state, found, with_slots, trained)
+
+
+def _note_slots_without_value(
+    plan: Plan,
+    program: ProgramOptimizer,
+    state: OptimizerState,
+    found: Set[int],
+    with_slots: Set[int],
+    trained: List[Variable],
+) -> None:
+    """Notes the slots that keep their initial value: those whose `id` is not in `found`."""
     in_file = {program.resolve(name) for name in state.slot_names}
     for name, variable, target in program.slots(trained):
         if id(target) in found:
@@ -226,8 +267,28 @@ def _plan_slots(
         entry = Entry(None, None, f"{name} of {name_of(variable)}", shape_of(target))
         # Keras 2 creates slots at the first step with a gradient for the variable.
         is_new = id(variable) not in with_slots and (name in in_file)
-        is_expected = is_new or _is_unread(program, name)
+        is_expected = is_new or name == ACCUMULATED or _is_unread(program, name)
         (plan.expected if is_expected else plan.initial).append(entry)
+
+
+def _plan_unread(plan: Plan, state: OptimizerState, momentums: List[Tensor]) -> None:
+    """Takes note of the slots of an SGD, of which the program's has no momentum.
+
+    A legacy one has them only with a momentum, which the file has, too. A new-style one writes them
+    in any case, and does not store the momentum. One of Keras 3 has them only with a momentum.
+    """
+    is_known = "momentum" in {**state.hyperparameters, **plan.stored.config}
+    if momentums and state.layout is Layout.KERAS_3 and not is_known:
+        plan.absent.append(
+            "the file has the slots of an SGD with a momentum, and the program has none. Pass "
+            "momentum= to the optimizer, or partial=True"
+        )
+        plan.notes.append("the file has the slots of an SGD with a momentum, which are not used")
+        return
+    if momentums and not is_known:
+        plan.notes.append("the file does not show whether its SGD had a momentum; here, it is 0")
+    for tensor in momentums:
+        plan.skip(tensor)
 
 
 def _is_unread(program: ProgramOptimizer, slot: str) -> bool:
@@ -236,34 +297,6 @@ def _is_unread(program: ProgramOptimizer, slot: str) -> bool:
         return False
     momentum = getattr(program.inner, "momentum", 0)
     return isinstance(momentum, (int, float)) and momentum == 0
-
-
-def _plan_hyperparameters(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
-    """Plans the hyperparameters that the file has, in variables or in a configuration."""
-    tensors = {
-        name: value
-        for name, value in state.hyperparameters.items()
-        if isinstance(value, Tensor) and not value.shape
-    }
-    values = plan.stored.read(list(tensors.values()))
-    numbers: Dict[str, Any] = {**plan.stored.config, **dict(zip(tensors, values))}
-    for name, value in numbers.items():
-        tensor = tensors.get(name)
-        try:
-            assignment = program.hyperparameter(name, float(value))
-        except RestoreError as error:
-            plan.problems.append(str(error))
-            continue
-        if tensor is not None:
-            plan.used.add(tensor.key)
-        if assignment is None:
-            continue
-        note = program.note_of_number(assignment, name, float(value))
-        if note is not None:
-            plan.notes.append(note)
-        variable, read, assign = assignment
-        key = tensor.key if tensor is not None else f"configuration/{name}"
-        plan.planned.append(Planned(None, key, variable, name, assign, read, float(value)))
 
 
 def _plan_scale(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:

@@ -14,7 +14,8 @@ from tf_lossscale._versions.keras import KerasKind, keras_family
 
 # What an optimizer has for each trained variable if an option is set: `use_ema`, and
 # `gradient_accumulation_steps`.
-_OPTIONAL_LISTS = ("_model_variables_moving_average", "_accumulated_gradients")
+ACCUMULATED = "_accumulated_gradients"
+_OPTIONAL_LISTS = ("_model_variables_moving_average", ACCUMULATED)
 
 _RENAMED = {"lr": "learning_rate"}
 _OF_CONFIGS_ONLY = (
@@ -114,7 +115,14 @@ class ProgramOptimizer:
 
     @property
     def iterations(self) -> Variable:
-        return self.inner.iterations
+        """The counter; `iterations` of one that accumulates gradients is a quotient of it."""
+        found = vars(self.inner).get("_iterations")
+        return found if is_variable(found) else self.inner.iterations
+
+    @property
+    def steps_of_accumulation(self) -> int:
+        """After how many iterations the variables change: `gradient_accumulation_steps`, or 1."""
+        return getattr(self.inner, "gradient_accumulation_steps", None) or 1
 
     def slot_names(self) -> Dict[str, Sequence[str]]:
         """Returns the slots of this class, and the lists in which later optimizers have them."""
@@ -189,7 +197,7 @@ class ProgramOptimizer:
           RestoreError: this class has no such hyperparameter, and the value is not its neutral one.
         """
         name = _RENAMED.get(name, name)
-        if name == "learning_rate" and self._has_schedule:
+        if name in ("learning_rate", "decay") and self.has_schedule:
             return None  # as on Keras 2, the schedule of the program counts
         if name == "decay" and value == 0:
             name = "decay" if self.kind is KerasKind.LEGACY else ""
@@ -204,14 +212,33 @@ class ProgramOptimizer:
             rate: Any = vars(inner).get("_learning_rate")
             return Assignment(rate, rate.numpy, rate.assign)
         elif isinstance(getattr(inner, name, None), (int, float)):
+            self._refuse_momentum(name, value)
             set_value = functools.partial(self._set_number, name)
             return Assignment(None, lambda: getattr(inner, name), set_value)
         if name in _OF_CONFIGS_ONLY or self._same_by_default(name, value):
             return None
-        raise RestoreError(
+        raise self._without_place(name, value)
+
+    def _without_place(self, name: str, value: float) -> RestoreError:
+        """Returns the error for a hyperparameter that this class does not have."""
+        remedy = "Use the optimizer class that the file was saved with"
+        if name == "decay":
+            remedy = (
+                "Pass the schedule that does the same as learning_rate=: "
+                f"InverseTimeDecay(initial_learning_rate, decay_steps=1, decay_rate={value:g})"
+            )
+        return RestoreError(
             f"the optimizer has {name}={value} in the file, which {self.class_name} of the program "
-            "does not have. Use the optimizer class that the file was saved with"
+            f"does not have. {remedy}"
         )
+
+    def _refuse_momentum(self, name: str, value: float) -> None:
+        """Raises a RestoreError for a momentum, if the optimizer was built without its slots."""
+        if name == "momentum" and value and not self.inner.momentum and not self._list(name):
+            raise RestoreError(
+                f"the optimizer has momentum={value:g} in the file, and {self.class_name} of the "
+                f"program none. Pass momentum={value:g} to it"
+            )
 
     def _set_number(self, name: str, value: float) -> None:
         """Sets a hyperparameter; our classes log what functions that are traced do not see."""
@@ -221,6 +248,12 @@ class ProgramOptimizer:
             self.outer._restore_on_inner(name, value)
         else:
             setattr(self.inner, name, value)
+
+    def forget_other_restore(self) -> None:
+        """Lets our wrapper forget what TensorFlow's own `restore` did not find a variable for."""
+        forget = getattr(type(self.outer), "_forget_restore", None)
+        if forget is not None:
+            forget(self.outer)
 
     def note_of_number(self, assignment: Assignment, name: str, value: float) -> Optional[str]:
         """Returns what to write in the program if it has another value than the file."""
@@ -240,7 +273,14 @@ class ProgramOptimizer:
         return name in ("momentum", "l2_shrinkage_regularization_strength") and value == 0
 
     @property
-    def _has_schedule(self) -> bool:
+    def learning_rate(self) -> float:
+        """The learning rate, unless it is a schedule."""
+        if self.kind is KerasKind.LEGACY:
+            return float(_number(self.inner._hyper["learning_rate"]))
+        return float(self.inner.learning_rate)
+
+    @property
+    def has_schedule(self) -> bool:
         if self.kind is KerasKind.LEGACY:
             return callable(self.inner._hyper.get("learning_rate"))
         return not hasattr(vars(self.inner).get("_learning_rate"), "assign")

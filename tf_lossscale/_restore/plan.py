@@ -41,8 +41,15 @@ class Plan:
         self.notes: List[str] = []
         self.written_by = stored.format
 
-    def add(self, tensor: Tensor, variable: Variable, name: str = "") -> None:
-        """Plans to assign a value; notes a problem where it does not fit the variable."""
+    def add(self, tensor: Tensor, variable: Variable, name: str = "", factor: int = 1) -> None:
+        """Plans to assign a value; notes a problem where it does not fit the variable.
+
+        Args:
+          tensor: the value.
+          variable: what it is assigned to.
+          name: how messages and the report call the variable.
+          factor: by what the value is multiplied.
+        """
         name = name or name_of(variable)
         is_planned = any(planned.variable is variable for planned in self.planned)
         if tensor.key in self.used and is_planned:
@@ -59,13 +66,18 @@ class Plan:
             self.problems.append(f"{name} has a second value in the file, {shown(tensor)}")
             return
         self.used.add(tensor.key)
-        self.planned.append(
-            Planned(tensor, tensor.key, variable, name, variable.assign, _reader(variable))
-        )
+        assign = variable.assign
+        if factor != 1:
+            assign = _multiplied(variable, factor)
+        self.planned.append(Planned(tensor, tensor.key, variable, name, assign, _reader(variable)))
 
     def skip(self, tensor: Tensor) -> None:
         """Takes note of a value that the program needs no variable for."""
         self.used.add(tensor.key)
+
+
+def _multiplied(variable: Variable, factor: int) -> Callable[[Array], object]:
+    return lambda value: variable.assign(value * factor)
 
 
 def _reader(variable: Variable) -> Callable[[], Array]:
@@ -142,7 +154,7 @@ def raise_problems(plan: Plan, partial: bool) -> None:
         raise RestoreError(
             f"{start}: the program has no variable for {entry.in_file} of shape "
             f"{list(entry.file_shape or ())}{_more(unused)}. Pass what it belongs to (model=, "
-            "optimizer=), or partial=True"
+            "optimizer=, or the program's tf.train.Checkpoint as model=), or partial=True"
         )
     if plan.initial:
         entry = plan.initial[0]
@@ -190,8 +202,15 @@ def assign(plan: Plan, values: JsonObject) -> None:
             planned.assign(values[planned.path])
     except Exception:
         for planned, before in done:
-            planned.assign(before)
+            _put_back(planned, before)
         raise
+
+
+def _put_back(planned: Planned, before: Array) -> None:
+    if planned.variable is not None:
+        planned.variable.assign(before)
+    else:
+        planned.assign(before)
 
 
 def report_of(plan: Plan) -> Report:

@@ -109,6 +109,7 @@ def restore(
     stored = _read(_existing(path), names)
     model, optimizer = _taken_apart(stored, model, optimizer)
     states = {number: state_of(stored, number) for number in optimizers_in(stored)}
+    stored.of_optimizers = set().union(*(state.nodes for state in states.values()))
     models, matches = _match_models(stored, model, states)
     pairing = pair_optimizers(stored, model, optimizer, states, matches)
     trainers = Trainers(stored, models, matches, list(states.values()))
@@ -117,6 +118,8 @@ def restore(
     plan = _plan(stored, models, matches, optimizers, pairing.absent)
     raise_problems(plan, partial)
     assign(plan, values)
+    for program, _, _ in optimizers:
+        program.forget_other_restore()
     _finalize_layers(plan, models)
     report = report_of(plan)
     print(report)
@@ -242,7 +245,7 @@ def _match_models(
         return saver_files.match(stored, model)
     if model is None:
         return [], []
-    of_optimizers = set().union(*(state.nodes for state in states.values()))
+    of_optimizers = stored.of_optimizers
     if isinstance(model, collections.abc.Mapping):
         named = dict(model)
         starts = _starts(stored, named)

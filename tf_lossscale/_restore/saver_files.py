@@ -9,7 +9,7 @@ import collections.abc
 import itertools
 import numbers
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
 import numpy as np
 
@@ -36,6 +36,11 @@ SLOTS_OF_V1: Dict[str, Tuple[Tuple[str, ...], ...]] = {
 """The slots by the name of an optimizer of TensorFlow 1, in the order of their numbers. RMSProp has
 three with `centered=True`."""
 
+_EPSILONS = {"Adam": 1e-8, "RMSProp": 1e-10, "Adadelta": 1e-8, "Adagrad": 0.0}
+"""What classes of TensorFlow 1 add by default to the size of gradients; Adagrad has no option."""
+_WITH_EPSILON = ("Adam", "RMSProp", "Adadelta")
+_UNLESS_PASSED = " unless the old program passed another one"
+
 _GLOBAL_STEP = "global_step"
 _FIRST_POWER = re.compile(r"(?P<scopes>(?:.*/)?)beta1_power(?P<number>(?:_\d+)?)$")
 _MOST_STEPS = 200_000
@@ -52,6 +57,7 @@ class SaverFile(Stored):
         self.variables: Dict[int, Union[str, Variable]] = {}
         self.powers: List[_Powers] = []
         self.global_step: Optional[Tensor] = None
+        self.classes: Set[str] = set()  # of the slots of its variables
         self.momentum = ""
 
 
@@ -109,10 +115,8 @@ def _add_optimizer(stored: SaverFile, left: Dict[str, Tensor], checkpoint: Check
     scale = _scale_in(checkpoint, left)
     sums = (f"{_key(stored, number)}/Momentum" for number in stored.variables)
     stored.momentum = next((key for key in sums if key in left), "")
-    stored.powers = _powers_in(left)
-    stored.global_step = left.get(_GLOBAL_STEP)
-    counters = list(itertools.chain(*stored.powers))
-    counters += [stored.global_step] if stored.global_step else []
+    stored.classes = {found.optimizer for found in slots.values() if found is not None}
+    counters = _counters_in(stored, left)
     if not (any(slots.values()) or scale or counters or stored.momentum):
         return
     optimizer = add_node(stored.nodes, 0, "optimizer")
@@ -128,6 +132,15 @@ def _add_optimizer(stored: SaverFile, left: Dict[str, Tensor], checkpoint: Check
         _drop_zero(checkpoint, "bad_steps", left)
     for tensor in counters:
         _add_node_alone(stored, left.pop(tensor.key))
+
+
+def _counters_in(stored: SaverFile, left: Mapping[str, Tensor]) -> List[Tensor]:
+    """Finds what shows how many steps were made."""
+    if stored.classes <= {"Adam"}:  # else powers are of an optimizer of other variables
+        stored.powers = _powers_in(left)
+    stored.global_step = left.get(_GLOBAL_STEP)
+    found = list(itertools.chain(*stored.powers))
+    return [*found, stored.global_step] if stored.global_step else found
 
 
 def _add_slots(
@@ -219,7 +232,7 @@ def match(stored: SaverFile, model: Model) -> Tuple[List[Variable], List[Match]]
         assert tensor is not None
         what = differs(tensor, name_of(conflict.variable), shape_of(conflict.variable))
         raise RestoreError(f"{stored.path}: nothing was restored: {what}")
-    return models or [list(found.variables.values())], [found]
+    return models or list(found.variables.values()), [found]
 
 
 def _by_path(stored: SaverFile, path: str, known: List[Variable]) -> Optional[Variable]:
@@ -244,7 +257,8 @@ def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
         )
     variable = program.iterations
     by_powers = _steps_of_powers(stored, program)
-    if len(by_powers) > 1 and (None in by_powers.values() or len(set(by_powers.values())) > 1):
+    is_unknown = None in by_powers.values() and len(stored.powers) > 1
+    if is_unknown or len(set(by_powers.values())) > 1:
         _leave_iterations(plan, program, by_powers)
         return
     counters = _counters(stored, by_powers)
@@ -261,19 +275,26 @@ def plan_iterations(plan: Plan, program: ProgramOptimizer) -> None:
         )
         return
     path, steps = next(iter(counters.items()))
+    if by_powers and len(by_powers) < len(stored.powers):
+        plan.notes.append(
+            f"the file has several Adams, of which only the one with {path} fits the beta_1 and "
+            f"beta_2 of the program: iterations are {steps}"
+        )
     plan.planned.append(
         Planned(None, path, variable, "iterations", variable.assign, variable.numpy, steps)
     )
 
 
 def _note_epsilon(plan: Plan, stored: SaverFile, program: ProgramOptimizer) -> None:
-    """Notes an epsilon that is not the default of Adam of TensorFlow 1, as no file has it."""
+    """Notes an epsilon that is not the default of TensorFlow 1, as no file has it."""
     epsilon = program.inner.get_config().get("epsilon")
-    if stored.powers and epsilon != 1e-8:
-        plan.notes.append(
-            f"epsilon is {epsilon} here; tf.train's Adam, whose epsilon the file does not have, "
-            "uses 1e-8 unless the old program passed another one"
-        )
+    for name in sorted(stored.classes & set(_EPSILONS)):
+        default = _EPSILONS[name]
+        if epsilon is not None and np.float32(epsilon) != np.float32(default):
+            plan.notes.append(
+                f"epsilon is {epsilon:g} here; tf.train's {name}, whose epsilon the file does not "
+                f"have, uses {default:g}{_UNLESS_PASSED if name in _WITH_EPSILON else ''}"
+            )
 
 
 def _leave_iterations(plan: Plan, program: ProgramOptimizer, steps: _StepsOfPowers) -> None:

@@ -53,11 +53,13 @@ class Stored:
         self.format = format
         self.nodes = nodes
         self.read = read
-        self.config: Config = {}  # of the optimizer, in HDF5 files of Keras 2
+        self.config: Config = {}  # of the inner optimizer, in HDF5 files of Keras 2
         self.others: List[Tensor] = []  # values of tables and of Python objects
         self.lacks_scale = False  # whether files of this format never have a loss scale
         self.is_of_keras_3 = False  # known of HDF5 files only
+        self.of_optimizers: Set[int] = set()  # nodes
         self._paths: Optional[Dict[int, str]] = None
+        self._by_name: Optional[Dict[str, List[int]]] = None
 
     def path_of(self, number: int) -> str:
         """Returns the shortest path of a node from the root, for messages."""
@@ -71,6 +73,16 @@ class Stored:
                         self._paths[child] = f"{start}/{name}" if start else name
                         waiting.append(child)
         return self._paths.get(number, f"object {number}")
+
+    def named(self, name: str) -> List[int]:
+        """Returns the nodes of the variables of a name that belong to no optimizer."""
+        if self._by_name is None:
+            self._by_name = {}
+            for number, node in enumerate(self.nodes):
+                own = "" if node.tensor is None else node.tensor.name
+                if own and number not in self.of_optimizers:
+                    self._by_name.setdefault(own, []).append(number)
+        return self._by_name.get(name, [])
 
     def below(self, number: int, without: Iterable[int] = ()) -> Iterator[int]:
         """Yields the numbers of a node and of what is below it, but not of nodes of `without`."""

@@ -10,7 +10,7 @@ have: that of the one model that the optimizer trains.
 
 import collections
 import itertools
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._restore.matching import Match
@@ -19,16 +19,24 @@ from tf_lossscale._restore.optimizers import ProgramOptimizer
 from tf_lossscale._restore.program import distinct, is_variable, name_of, shape_of, trained_by
 from tf_lossscale._restore.stored import Stored
 from tf_lossscale._types import Model, Optimizer, Variable
+from tf_lossscale._versions.keras import keras_package_of
 
 _LISTS_SLOTS = (Layout.NEW, Layout.KERAS_3)
 """The layouts that show the order of the variables."""
 
 
 class Trained(NamedTuple):
-    """The variables that an optimizer trains, or why they are not known."""
+    """The variables that an optimizer trains, or why they are not known.
+
+    Attributes:
+      variables: those for which it is built, in this order.
+      problem: why they are not known.
+      note: what the order relies on.
+    """
 
     variables: List[Variable]
     problem: Optional[str] = None
+    note: Optional[str] = None
 
 
 class Trainers:
@@ -88,7 +96,16 @@ class Trainers:
             variables.sort(key=lambda variable: numbers.get(id(variable), len(numbers)))
         elif len(parts) > 1:
             return Trained([], self._unknown_order(state))
+        elif len(variables) > 1 and not all(map(_has_steps_of_keras, compiled or [None])):
+            return Trained(variables, note=self._note_of_order(state))
         return Trained(variables)
+
+    def _note_of_order(self, state: OptimizerState) -> str:
+        return (
+            f"{self._stored.path_of(state.node)} was built for the variables in the order of the "
+            "model; if apply_gradients() gets another order, call optimizer.build(variables) with "
+            "that one before restore(), for the sake of later restores by TensorFlow"
+        )
 
     def _compiled_with(self, optimizer: Optimizer) -> List[Model]:
         """Returns the models that were compiled with an optimizer: `fit` gives it all variables."""
@@ -153,6 +170,12 @@ class Trainers:
         )
 
 
+def _has_steps_of_keras(model: Model) -> bool:
+    """Returns whether a step of a model is Keras's, which trains the variables in their order."""
+    step = getattr(type(model), "train_step", None)
+    return model is not None and (step is None or keras_package_of(step.__module__) is not None)
+
+
 def _with_slots(
     stored: Stored, state: OptimizerState, models: List[Model], matches: Sequence[Match]
 ) -> List[Variable]:
@@ -161,9 +184,11 @@ def _with_slots(
     known = {node: own for match in matches for node, own in match.variables.items()}
     if nodes:
         return distinct(known[node] for node in nodes if node in known)
-    candidates = (named_like(stored, slot.tensor.name, matches) for slot in state.slots)
-    named = distinct(found[0] for found in candidates if len(found) == 1)
-    return named or _with_the_shapes(state, models)
+    candidates = [named_like(stored, slot.tensor.name, matches) for slot in state.slots]
+    named = distinct(found[0] for found in candidates if found is not None and len(found) == 1)
+    if named or [] in candidates:
+        return named
+    return _with_the_shapes(state, models)
 
 
 def _with_the_shapes(state: OptimizerState, models: List[Model]) -> List[Variable]:
@@ -185,12 +210,19 @@ def _with_the_shapes(state: OptimizerState, models: List[Model]) -> List[Variabl
     return variables
 
 
-def named_like(stored: Stored, slot: str, matches: Sequence[Match]) -> List[Variable]:
-    """Returns the variables with whose name a slot's name ends: `Adam/m/dense/kernel`."""
-    found: Dict[int, List[Any]] = collections.defaultdict(list)
-    for match in matches:
-        for node, variable in match.variables.items():
-            name = getattr(stored.nodes[node].tensor, "name", "")
-            if name and slot.endswith("/" + name):
-                found[len(name)].append(variable)
-    return found[max(found)] if found else []
+def named_like(stored: Stored, slot: str, matches: Sequence[Match]) -> Optional[List[Variable]]:
+    """Returns the variables with whose name a slot's name ends: `Adam/m/dense/kernel`.
+
+    None if no name in the file shows it; [] if only the file has a variable of this name.
+    """
+    words = slot.split("/")
+    for start in range(1, len(words)):
+        nodes = stored.named("/".join(words[start:]))
+        if nodes:
+            return distinct(
+                match.variables[node]
+                for match in matches
+                for node in nodes
+                if node in match.variables
+            )
+    return None

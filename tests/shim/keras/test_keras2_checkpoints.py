@@ -730,3 +730,40 @@ def test_more_variables_than_in_the_file_are_no_error(kind: str, tmp_path: Any):
     step(original, [*again, added], 1.0)
     if kind == "legacy":  # new-style ones have a slot for each variable, which they never read
         status.assert_existing_objects_matched()
+
+
+@WITH_TF_KERAS
+@pytest.mark.parametrize("is_built", [False, True])
+@pytest.mark.parametrize("made", [model_of, subclassed])
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_weights_that_are_not_restored_cannot_be_lost_by_saving(
+    kind: str, name: str, made: Any, is_built: bool, tmp_path: Any
+):
+    """A run that has reached its last step saves again, and a manager deletes the old file."""
+    subject = ORIGINALS[kind]
+    old = made(subject.kind.keras)
+    old_optimizer = subject.dynamic(subject.inner(name, learning_rate=0.0625), 64.0, 3)
+    train(old, old_optimizer, 2)
+    path = tf.train.Checkpoint(model=old, optimizer=old_optimizer).save(str(tmp_path / "c"))
+    new = made(KINDS["keras3"].keras)
+    new(np.zeros([1, 4], "float32"))
+    optimizer = on_keras_3(name, learning_rate=0.0625)
+    if is_built:
+        optimizer.build(new.trainable_variables)
+    checkpoint = tf.train.Checkpoint(model=new, optimizer=optimizer)
+    checkpoint.restore(path).expect_partial()
+    with pytest.raises(RuntimeError, match=r"only a part of it|lack its slots"):
+        checkpoint.save(str(tmp_path / "again"))
+    with pytest.raises(RuntimeError, match=r"only a part of it"):
+        train(new, optimizer, 1)
+    with pytest.raises(RuntimeError, match=r"only a part of it"):
+        checkpoint.save(str(tmp_path / "again"))
+    with pytest.raises(RuntimeError, match=r"only a part of it"):
+        optimizer.save_own_variables({})
+    tfls.checkpoints.restore(path, checkpoint)
+    checkpoint.save(str(tmp_path / "again"))
+    train(new, optimizer, 1)
+    train(old, old_optimizer, 1)
+    for left, right in zip(new.weights, old.weights):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-4, atol=1e-6)
