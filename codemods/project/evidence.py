@@ -14,8 +14,11 @@ from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
-from .environment import values_set_in
+from .configurations import in_ini, in_toml, in_yaml
+from .environment import places_in
 from .pins import TENSORFLOW, Evidence, has_pins, keras_of, pins_in
+from .scripts import in_dockerfile, in_environment_file, in_makefile, in_script
+from .shell import PYTHON
 
 __all__ = [
     "CodeCell",
@@ -34,7 +37,6 @@ _SHOWN = 20
 _MB = 1024 * 1024
 _MOST_SOURCE = 4 * _MB
 """The largest Python file or notebook in which evidence is searched, in bytes."""
-_LONGEST_LINE = 2000
 
 _SUFFIXES = (
     *(".txt", ".in", ".cfg", ".py", ".toml", ".lock", ".yml", ".yaml"),
@@ -52,24 +54,34 @@ _SETS_ENVIRONMENT = re.compile(
 _ENVIRONMENT_FOLDERS = (os.path.join(".github", "workflows"), ".circleci")
 
 _LEGACY_KERAS = LEGACY_KERAS.encode()
-_IMPORTED = b"tf_keras"
+_PACKAGE = "tf_keras"
+_IMPORTED = _PACKAGE.encode()
 _PACKAGES = (b"tensorflow", b"keras", b"nightly")
-_SET = re.compile(
-    # Not the expansion `$TF_USE_LEGACY_KERAS`. Dockerfiles allow a space instead of `=`, and quotes
-    # are escaped in strings.
-    rf"(?<![\w$\{{]){LEGACY_KERAS}"
-    r"(?:\\?[\"'])?(?:\s{0,9}\]?\s{0,9}[:=,](?!=)\s*|[ \t]+)(?:\\?[\"'])?(\w+)"
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[str, str], Iterator[tuple[int, str]]]], ...] = (
+    (re.compile(r"Dockerfile.*|Containerfile.*|.*\.dockerfile", re.IGNORECASE), in_dockerfile),
+    (re.compile(r"Makefile"), in_makefile),
+    (re.compile(r".*\.(?:sh|bash)|\.envrc"), in_script),
+    (re.compile(r"\.env(?:\..*)?|.*\.env"), in_environment_file),
+    (re.compile(r".*\.(?:ini|cfg)"), in_ini),
+    (re.compile(r".*\.toml|Pipfile"), in_toml),
+    (re.compile(r".*\.ya?ml"), in_yaml),
 )
-_READ = re.compile(r"(?:get|getenv|pop)\(\s*\\?[\"']\Z")
-"""What stands before the name where the variable is read."""
-_IMPORT = re.compile(r"[ \t]*(?:import|from)[ \t]+tf_keras\b")
+"""How each kind of file is read, by its name; others, such as lock files, set no variable."""
+_TEMPLATE = re.compile(
+    r"(?:.*[._-])?(?:example|sample|template|dist|tmpl|tpl|defaults?)(?:[._-].*)?", re.IGNORECASE
+)
+"""Matches the names of files that are copied first, such as `.env.example`."""
 _PYTHON = (".py", ".pyi", ".pyw")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)(?:[ \t]+-a)?[ \t]*([^\s-]\S*)?")
 _SHELLS = frozenset({"bash", "script", "sh", "sx", "system"})
 """Cell magics whose body a shell runs."""
 _WRITERS = frozenset({"file", "writefile"})
 """Cell magics whose body becomes the file that they name."""
-_DOCSTRING = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
+_LINE_MAGIC = re.compile(
+    rf"\s*%(?:set_)?env[ \t]+{LEGACY_KERAS}(?:[ \t]*=[ \t]*|[ \t]+)(\w+)[ \t]*"
+)
+_SHELL_LINE = re.compile(r"[^!%]*(?:!!?|%(?:system|sx)\b)")
+"""What stands before a command in a line that a shell runs."""
 
 
 class CodeCell(NamedTuple):
@@ -154,12 +166,12 @@ def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
     """Yields the places that set `TF_USE_LEGACY_KERAS` or import `tf_keras`.
 
     Without the name of a file that sets environment variables or lists packages, the text is read
-    as Python. Comments and docstrings do not count, nor do long lines of files that are not Python.
+    as Python. A text that only mentions the variable does not count, nor do templates, such as
+    `.env.example`, or the code of tests.
     """
     if path.endswith(_PYTHON) or not is_project_file(path):
         return _in_python(text)
-    lines = enumerate(text.splitlines(), 1)
-    return (place for number, line in lines for place in _set_in(number, line))
+    return _in_project_file(os.path.basename(path), text)
 
 
 def legacy_keras_in_cells(cells: Iterable[CodeCell]) -> Iterator[Evidence]:
@@ -169,45 +181,66 @@ def legacy_keras_in_cells(cells: Iterable[CodeCell]) -> Iterator[Evidence]:
             yield place._replace(line=cell.line_of(place.line))
 
 
+def _in_project_file(name: str, text: str) -> Iterator[Evidence]:
+    """Yields the places in a file that is not Python."""
+    if LEGACY_KERAS not in text or _TEMPLATE.fullmatch(name):
+        return
+    text = text.replace("\r\n", "\n")
+    for pattern, values_in in _FORMS:
+        if pattern.fullmatch(name):
+            for number, value in values_in(text, LEGACY_KERAS):
+                yield from _evidence_of(number, value)
+            return
+
+
 def _in_cell(cell: CodeCell) -> Iterator[Evidence]:
     """Yields the places in a cell, with the lines of the cell."""
     if cell.source is not None:
         yield from _in_python(cell.source)
-        for number, line in cell.magics.items():
-            yield from _set_in(number, line)
+        yield from _in_magics(cell.magics)
         return
     first, *lines = cell.magics.values()
+    body = "\n".join(["", *lines])
     magic = _CELL_MAGIC.match(first)
-    path = ""
     if magic is not None and magic[1] in _SHELLS:
-        path = "cell.sh"
-    elif magic is not None and magic[1] in _WRITERS:
-        path = magic[2] or ""
-    if path:
-        yield from legacy_keras_in(path, "\n".join(["", *lines]))
+        yield from _in_shell(1, body)
+    elif magic is not None and magic[1] in _WRITERS and magic[2]:
+        yield from legacy_keras_in(magic[2], body)
+
+
+def _in_magics(magics: Mapping[int, str]) -> Iterator[Evidence]:
+    """Yields the places in magic and shell lines, which a backslash continues."""
+    start = 0
+    text = ""
+    for number, line in magics.items():
+        start, text = (start, f"{text}\n{line}") if text.endswith("\\") else (number, line)
+        setting = _LINE_MAGIC.fullmatch(line)
+        if setting is not None:
+            yield from _evidence_of(number, setting[1])
+        before = _SHELL_LINE.match(text)
+        if before is not None and not text.endswith("\\"):
+            yield from _in_shell(start, text[before.end() :])
+
+
+def _in_shell(start: int, text: str) -> Iterator[Evidence]:
+    """Yields the places in what a shell of its own runs from a line on.
+
+    What it exports is gone when it ends, so only what a Python program gets counts.
+    """
+    if LEGACY_KERAS in text:
+        for number, value in in_script(text, LEGACY_KERAS, lives_on=False, programs=PYTHON):
+            yield from _evidence_of(start + number - 1, value)
 
 
 def _in_python(text: str) -> Iterator[Evidence]:
     """Yields the places in Python code."""
-    if LEGACY_KERAS in text:
-        for number, value in values_set_in(text, LEGACY_KERAS):
+    if LEGACY_KERAS not in text and _PACKAGE not in text:
+        return
+    for number, value in places_in(text, LEGACY_KERAS, _PACKAGE):
+        if value is None:
+            yield Evidence(number, 2, f"an import of {_PACKAGE}", is_pin=False)
+        else:
             yield from _evidence_of(number, value)
-    if "tf_keras" not in text:
-        return
-    text = _DOCSTRING.sub(lambda match: "\n" * match[0].count("\n"), text)
-    for number, line in enumerate(text.splitlines(), 1):
-        if len(line) <= _LONGEST_LINE and _IMPORT.match(line):
-            yield Evidence(number, 2, "an import of tf_keras", is_pin=False)
-
-
-def _set_in(number: int, line: str) -> Iterator[Evidence]:
-    """Yields the values to which a line, which is not Python, sets `TF_USE_LEGACY_KERAS`."""
-    if LEGACY_KERAS not in line or len(line) > _LONGEST_LINE:
-        return
-    for match in _SET.finditer(line.split("#")[0]):
-        is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
-        if not is_read:
-            yield from _evidence_of(number, match[1])
 
 
 def _evidence_of(number: int, value: str) -> Iterator[Evidence]:

@@ -164,12 +164,25 @@ def test_contradictions_are_reported_and_the_result_runs_on_both(
         assert command_line.run("migrate", "--keras", option).err == ""
 
 
-ENVIRONMENTS = """
-    docker/Dockerfile.gpu docker/gpu.dockerfile Containerfile docker-compose.yml
-    .env .envrc .env.local gpu.env run.bash scripts/run.sh Makefile
-    .circleci/config.yml .github/workflows/ci.yml .gitlab-ci.yml
-    pytest.ini tox.ini environment.yml pyproject.toml
-    """
+CI = 'env:\n  TF_USE_LEGACY_KERAS: "1"\n'
+VARIABLES = 'variables:\n  TF_USE_LEGACY_KERAS: "1"\n'
+ENVIRONMENTS = {
+    **dict.fromkeys(
+        ["docker/Dockerfile.gpu", "docker/gpu.dockerfile", "Containerfile"],
+        "FROM python\nENV TF_USE_LEGACY_KERAS=1\n",
+    ),
+    **dict.fromkeys([".env", ".env.local", "gpu.env"], "A=b\nTF_USE_LEGACY_KERAS=1\n"),
+    **dict.fromkeys(
+        [".envrc", "run.bash", "scripts/run.sh", "Makefile"], "\nexport TF_USE_LEGACY_KERAS=1\n"
+    ),
+    **dict.fromkeys(["docker-compose.yml", ".github/workflows/ci.yml"], CI),
+    **dict.fromkeys([".gitlab-ci.yml", "environment.yml"], VARIABLES),
+    ".circleci/config.yml": VARIABLES.replace("variables", "environment"),
+    "pytest.ini": "env =\n  TF_USE_LEGACY_KERAS=1\n",
+    "tox.ini": "setenv =\n  TF_USE_LEGACY_KERAS=1\n",
+    "pyproject.toml": '[tool.pytest_env]\nTF_USE_LEGACY_KERAS = "1"\n',
+}
+"""Files that set the variable in their second lines."""
 
 
 PIN = {"requirements.txt": "tensorflow==2.17\n"}
@@ -180,10 +193,7 @@ DECIDING = [
     # Python files and notebooks count also without a legacy name.
     ({**PIN, "b/c.py": "import os\n\nimport tf_keras\n"}, "an import of tf_keras in b/c.py:3"),
     ({**PIN, "a.ipynb": json.dumps({"cells": [CELL]})}, "an import of tf_keras in a.ipynb:1"),
-    *(
-        ({path: 'TF_USE_LEGACY_KERAS = "1"\n'}, f"TF_USE_LEGACY_KERAS=1 in {path}:1")
-        for path in ENVIRONMENTS.split()
-    ),
+    *(({path: text}, f"TF_USE_LEGACY_KERAS=1 in {path}:2") for path, text in ENVIRONMENTS.items()),
 ]
 
 
@@ -390,6 +400,12 @@ LEGACY_KERAS_SET = {
 VARIABLE = "TF_USE_LEGACY_KERAS=1"
 OUTPUT = {"output_type": "stream", "name": "stdout", "text": [VARIABLE]}
 MENTIONED = {
+    "run.sh": f'echo "set {VARIABLE}"\n',
+    "Dockerfile": f"LABEL {VARIABLE}\n",
+    ".env.example": f"{VARIABLE}\n",
+    "config.py": 'config = {"TF_USE_LEGACY_KERAS": "1"}\n',
+    "test_legacy.py": "def test_legacy(monkeypatch):\n"
+    "    monkeypatch.setenv('TF_USE_LEGACY_KERAS', '1')\n",
     "check.py": f'assert tf.keras is tf_keras, "run with {VARIABLE}"\n',
     "hint.py": f'print("hint: run with {VARIABLE}")\n',
     "text.ipynb": json.dumps({"cells": [{"cell_type": "markdown", "source": VARIABLE}]}),

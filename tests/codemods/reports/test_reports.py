@@ -15,7 +15,7 @@ from command_line import LEGACY, MANUAL
 from file_system import git
 from tf_lossscale_codemods.files.diffs import unified
 from tf_lossscale_codemods.model import FileError, Finding, Safety
-from tf_lossscale_codemods.reports import sarif, text as text_report
+from tf_lossscale_codemods.reports import earlier, sarif, text as text_report
 from tf_lossscale_codemods.reports.text import Style, line_of
 from tf_lossscale_codemods.run.results import FileOutcome, Spool, Summary
 
@@ -116,6 +116,14 @@ NO_REPORTS = {
     "other.sarif": '{"$schema": "x/sarif.json", "version": "2.1.0", "runs": [{\n'
     '"tool": {"driver": {"name": "other", "version": "1"}}}]}\n',
     "data.json": '{\n  "version": 1,\n  "summary": "mine"\n}\n',
+    "counts.json": '{\n  "version": 1,\n  "summary": {"files": 3, "mine": 1},\n  "x": 2\n}\n',
+    "same-counts.json": '{\n  "version": 1,\n  "summary": {"files": 3, "changed": 1, "failed": 0, '
+    '"safe": 1, "unsafe": 0, "manual": 0, "other_contrib": 0, "mine": 1}\n}\n',
+    "first-and-last": f"x: error: mine\nand more\n{COUNTS}",
+    "between": f"a.py:1:1: LS301 safe Policy: x\n{'and more' * 9999}\n{COUNTS}",
+    "annotations": f"::error file=a.py,line=1::x\nmine\ntarget: Keras 2 (x)\n{COUNTS}",
+    "mixed": f"::error file=a.py,line=1::x\na.py:1:1: the same\n{COUNTS}",
+    "after": f"target: Keras 2 (x)\n{COUNTS}mine\n",
     "quoted.md": f"My run:\n{COUNTS}",
     "log": "a.py: error: cannot be parsed\n" + "and more\n" * 9,
     "more.md": COUNTS + "mine\n" * 9,
@@ -158,6 +166,22 @@ def test_a_report_replaces_that_of_an_earlier_run(tree, monkeypatch, form, optio
     assert "is not a report" not in replacing.err
     assert tree.run(*argv, f"{other}:../new").status == replacing.status
     assert tree.path("../report").read_bytes() == tree.path("../new").read_bytes()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "github", "html"])
+def test_a_large_report_is_replaced(command_line, monkeypatch, form):
+    """Of a very large file, only the two ends are read; SARIF has a long line near its start."""
+    for number in range(40):
+        command_line.write(**{f"a{number}": LEGACY + MANUAL})
+    command_line.path("broken.py").write_bytes(BROKEN)
+    argv = ["migrate", "--statistics", f"--report={form}:../report"]
+    assert command_line.run(*argv).status == 2
+    written = command_line.path("../report").read_bytes()
+    monkeypatch.setattr(earlier, "_WHOLE", len(written) - 1)
+    assert "is not a report" not in command_line.run(*argv).err
+    for lines in ("mine\n" * 50_000, "mine" * 50_000):
+        command_line.path("../report").write_text(lines)
+        assert "is not a report" in command_line.run(*argv).err
 
 
 @pytest.mark.parametrize("form", FORMATS)
