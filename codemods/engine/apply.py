@@ -78,6 +78,8 @@ class Outcome:
         """
         if proposal.moves and all(place.node in self._kept for place, _ in proposal.moves):
             return False
+        if not proposal.beside.isdisjoint(self._kept):
+            return False
         return not proposal.through or not self._decision.settled.issuperset(proposal.through)
 
     def _is_done(self, proposal: Proposal) -> bool:

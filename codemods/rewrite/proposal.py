@@ -91,6 +91,8 @@ class Proposal(NamedTuple):
       stays: whether the place needs no edit, so that the finding is for information only.
       through: the paths of names that come through other files; where these are right after the
         rewrite of those files, there is nothing to report.
+      beside: the nodes of places that must move, too; where one of them keeps its symbol, there is
+        nothing to do.
     """
 
     node: cst.CSTNode
@@ -103,6 +105,7 @@ class Proposal(NamedTuple):
     edits: Edits = ()
     stays: bool = False
     through: tuple[str, ...] = ()
+    beside: frozenset[cst.CSTNode] = frozenset()
 
     @classmethod
     def safe(

@@ -23,7 +23,7 @@ from ..resolve.tree import Edit, Edited, root_name
 from .comments import keeping_comments, removal_of
 from .imports import ImportEdits, Variable
 
-__all__ = ["respell"]
+__all__ = ["bindings_to_values", "is_only_target", "respell"]
 
 _KERAS_OF_SHIM = "tf_lossscale.keras"
 """Not imported in place of a module below it: it would get a name such as `mixed_precision`."""
@@ -91,7 +91,7 @@ class _Speller:
         self.imports = ImportEdits(program, decision, kept)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
         self.lost: dict[Variable, set[cst.Name]] = {}
-        places = program.places()
+        places = [*program.places(), *self.targets]
         self.place_at = {place.root: place for place in places if place.root is not None}
         self.imported = {place.node: place for place in places if place.root is None}
 
@@ -204,7 +204,7 @@ class _Speller:
         if that has one new path; likewise a name that is assigned a symbol. Any other name is free
         to mean the module that most uses need. An import that other symbols need stays.
         """
-        bindings = _bindings_to_values(variable)
+        bindings = bindings_to_values(variable)
         places = [self._place_of(binding) for binding in bindings]
         path_of_values = self._common_target(places)
         is_imported = _has_import(variable)
@@ -242,9 +242,7 @@ class _Speller:
         """
         if place is None or isinstance(place, Reference):
             return place is not None
-        target = self.program.parents.get(binding.node)
-        assign = self.program.parents.get(target) if target is not None else None
-        return isinstance(assign, cst.Assign) and len(assign.targets) == 1
+        return is_only_target(self.program, binding)
 
     def _common_target(self, places: Sequence[Optional[Place]]) -> Optional[str]:
         """The new path that all places have; None if they differ, or if one has none."""
@@ -363,7 +361,14 @@ class _Speller:
         self.found.setdefault(node, []).append(edit)
 
 
-def _bindings_to_values(variable: Variable) -> list[Binding]:
+def is_only_target(program: Program, binding: Binding) -> bool:
+    """Whether an assignment binds nothing else, so that its value can change for this name."""
+    target = program.parents.get(binding.node)
+    assign = program.parents.get(target) if target is not None else None
+    return isinstance(assign, cst.Assign) and len(assign.targets) == 1
+
+
+def bindings_to_values(variable: Variable) -> list[Binding]:
     """The bindings of a name; `except ImportError: name = None` is no other meaning."""
     values = ((binding, getattr(binding.value, "value", "")) for binding in _bindings(variable))
     return [binding for binding, value in values if value != "None"]

@@ -20,6 +20,8 @@ import libcst as cst
 from ...resolve import legacy_symbols, tree
 from ...resolve.places import NamespaceUse
 from ..rule import Decision, Obstacle, Options, Program, Proposal, Rule, When
+from ._contrib_module import ContribModule
+from ._rebinding import can_rebind
 
 __all__ = ["RULE"]
 
@@ -50,7 +52,9 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         is_moved_final = use.is_final and options.for_keras_3
         if not (is_shims or is_moved_final or use.is_whole) or _is_read_here(program, use):
             continue
-        if not _is_followed(program, use):
+        stays_right = use.is_final and use.module.is_current  # also without its reads
+        is_moved = stays_right or _moves_with_reads(program, use)
+        if not is_moved or not _is_followed(program, use):
             yield from Obstacle.of_place(use, "LS909", _VALUE)
         else:
             names = tuple(program.mentions.names_bound(use))
@@ -107,6 +111,7 @@ def reports(program: Program, options: Options, decision: Decision) -> Iterator[
             yield from _as_value(program, use, name, decision)
     yield from _imports(program)
     yield from _absent_from_shim(program)
+    yield from ContribModule(program, decision, _moves).proposals()
 
 
 def _as_value(
@@ -121,6 +126,13 @@ def _as_value(
             yield Proposal.module_to_shim(use, "LS909")
     elif not name and _is_lost(program, use, decision):
         yield Proposal.report(use.node, "LS909", use.path, _PASSED.format(use.path))
+
+
+def _moves(program: Program, use: NamespaceUse, decision: Decision) -> bool:
+    """Whether a module that is used as a value gets a new path."""
+    if _is_read_here(program, use) or program.mentions.absent_name(use):
+        return False
+    return use.is_whole or _stays_bound(program, use, decision)
 
 
 def _missing(use: NamespaceUse) -> str:
@@ -188,8 +200,20 @@ def _is_read_here(program: Program, use: NamespaceUse) -> bool:
 
 
 def _stays_bound(program: Program, use: NamespaceUse, decision: Decision) -> bool:
-    """Whether the module is only bound to names of which every read is a place of its own."""
-    return _is_followed(program, use) and not _is_read_elsewhere(program, use, decision)
+    """Whether the module is only bound to names of which every read is a place of its own.
+
+    What binds them then gets a new path with the reads, or goes.
+    """
+    is_moved = _is_followed(program, use) and _moves_with_reads(program, use)
+    return is_moved and not _is_read_elsewhere(program, use, decision)
+
+
+def _moves_with_reads(program: Program, use: NamespaceUse) -> bool:
+    """Whether the names that are bound to the module can mean another one.
+
+    Where they cannot, each read gets a new path of its own, and the module is left over.
+    """
+    return all(can_rebind(program, use, name) for name in program.mentions.names_bound(use))
 
 
 def _is_read_elsewhere(program: Program, use: NamespaceUse, decision: Decision) -> bool:

@@ -122,9 +122,17 @@ IMPORTS = examples("""
 
     # a module that is assigned to a name, whose reads all go
     > --to shim
+    - import tensorflow as tf
+    - c = tf.contrib
+    + import tf_lossscale as tfls
+    + c = tfls.contrib
+      c.mixed_precision.LossScaleOptimizer(opt, manager)
+
+    # a module that is assigned to a name and an attribute, whose reads all go
+    > manual, --to shim: remove this line
       import tensorflow as tf
     + import tf_lossscale as tfls
-      c = tf.contrib
+      self.c = c = tf.contrib
     - c.mixed_precision.LossScaleOptimizer(opt, manager)
     + tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
 
@@ -136,9 +144,10 @@ IMPORTS = examples("""
 
     # a name in a condition, whose reads all go
     > --to shim
-      import tensorflow as tf
+    - import tensorflow as tf
+    - while (c := tf.contrib):
     + import tf_lossscale as tfls
-      while (c := tf.contrib):
+    + while (c := tfls.contrib):
     -     c.mixed_precision.FixedLossScaleManager(1)
     +     tfls.contrib.mixed_precision.FixedLossScaleManager(1)
 
