@@ -329,9 +329,9 @@ def _direct_of_name(program: ResolvedProgram, node: cst.Name | cst.Attribute) ->
         return _Direct(False, paths, frozenset())
     if isinstance(node, cst.Name):
         scope = program.scopes.loads.get(node)
-        owner = scope.owner(node.value) if scope is not None else None
-        if owner is not None:
-            return _Direct(False, frozenset(), frozenset([(owner, node.value)]))
+        owners = scope.owners(node.value) if scope is not None else []
+        if owners:
+            return _Direct(False, frozenset(), frozenset((owner, node.value) for owner in owners))
         return _Direct(False, _of_stars(program, node), frozenset())
     return _direct_of_attribute(program, node)
 

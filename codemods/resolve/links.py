@@ -44,10 +44,18 @@ _LOADING = (
 """Functions that run files which their arguments hardly name."""
 _NAMED_OTHERWISE = frozenset((*IMPORTING, *_PATCHING, *_LOADING))
 """Functions that are not recognized under another name."""
-LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))})\b".encode())
+_EXECUTING = ("exec", "execfile", "run_module", "run_path")
+"""Functions that give the top-level names of a file to the caller, or to a dictionary."""
+_EVALUATING = (
+    "ForwardRef", "Timer", "eval", "exec", "run_cell_magic", "run_line_magic", "timeit",
+)  # fmt: skip
+"""Functions that evaluate texts."""
+LOADERS = re.compile(rf"\b(?:{'|'.join((*IMPORTING, *_LOADING))}|sys\.modules)\b".encode())
 """One of these words is in each file that loads others by name; `execute` is none of them."""
-NAMES_IN_TEXT = re.compile(rf"(?:{'|'.join((*_PATCHING, _PLUGINS))})\b".encode())
-"""One of these words is in each file that, besides, has the whole name of a module as text."""
+NAMES_IN_TEXT = re.compile(rf"(?:{'|'.join((*_PATCHING, _PLUGINS, 'modules'))})\b".encode())
+"""One of these words is in each file that, besides, has the whole name of a module as text.
+
+`modules` is that of `sys`, also where it is imported by its name."""
 _REGULAR_EXPRESSIONS = ("re", "regex")
 _LOOKING = ("hasattr", "isinstance", "print", "type")
 """Functions that do nothing with an optimizer that they are given."""
@@ -92,7 +100,9 @@ def links_of_nodes(nodes: PythonNodes, may_give: bool = True) -> Links:
         renamed=reader.renamed(),
         given=names_given(nodes, reader.bound) if may_give else frozenset(),
         loads=loads,
-        reads_of_loaded=reader.names_of_attributes if loads else frozenset(),
+        reads_of_loaded=(
+            reader.names_of_attributes if loads or reader.reads_any_module else frozenset()
+        ),
         traits=frozenset(_traits(nodes, reader)),
     )
 
@@ -108,12 +118,16 @@ class _Reader:
         self._reads: dict[str, set[str]] = {}
         self.bound: dict[str, set[str]] = {}
         """The paths that each imported name can mean, in any scope."""
+        self.reads_any_module = False
+        """Whether the file reads `sys.modules[name]`, with a name that is computed."""
         for statement in nodes.of(ast.Import):
             self._import(statement)
         for from_import in nodes.of(ast.ImportFrom):
             self._import_from(from_import)
         for call in nodes.calls_of((*IMPORTING, *_PATCHING)):
             self._import_by_name(list(_named_modules(call)))
+        for read in self._reads_of_modules():
+            self._read_loaded(read)
         for keyword in nodes.of(ast.keyword):
             for module, name in _entry_points(keyword):
                 self._import_object(module, name)
@@ -149,6 +163,33 @@ class _Reader:
         for path in paths:
             self._reads.setdefault(path, set()).update(self.names_of_attributes)
 
+    def _reads_of_modules(self) -> Iterator[ast.expr]:
+        """Each read of `sys.modules`, as an item or by a method, but for that of the file."""
+        for item in self._nodes.of(ast.Subscript):
+            is_read = isinstance(item.ctx, ast.Load) and _root(item.slice) != "__name__"
+            if is_read and self._is_modules(item.value):
+                yield item
+        for call in self._nodes.calls_of(["copy", "get", "items", "values"]):
+            is_own = bool(call.args) and _root(call.args[0]) == "__name__"
+            is_method = isinstance(call.func, ast.Attribute) and self._is_modules(call.func.value)
+            if is_method and not is_own:
+                yield call
+
+    def _is_modules(self, node: ast.expr) -> bool:
+        """Whether an expression is `sys.modules`."""
+        first, others = _chain(node)
+        paths = self.bound.get(first, ())
+        return any(".".join([path, *others]) == "sys.modules" for path in paths)
+
+    def _read_loaded(self, read: ast.expr) -> None:
+        """Adds `sys.modules["pkg.amp"]`, of which any attribute may be read."""
+        path = _key_of(read)
+        if path:
+            self.imports.add(path)
+            self._read(path, _ANY)
+        else:
+            self.reads_any_module = True
+
     def _import_object(self, module: str, name: str) -> None:
         """Adds what loads a name of a module, such as an entry point."""
         self.imports.add(module)
@@ -172,7 +213,16 @@ class _Reader:
             has_name = len(call.args) > 1
             if has_name and _root(call.args[0]) not in self.names_of_tensorflow:
                 names.add(_literal(call.args[1]) or _ANY)
+        if any(self._nodes.calls_of(_EXECUTING)):
+            names |= self._names_of_executed()
         return frozenset(names)
+
+    def _names_of_executed(self) -> set[str]:
+        """The names that the file may read of one that it executes: variables, and keys."""
+        loads = {name.id for name in self._nodes.of(ast.Name) if isinstance(name.ctx, ast.Load)}
+        keys = {_key_of(item) for item in self._nodes.of(ast.Subscript)}
+        keys.update(map(_first_text, self._nodes.calls_of(["get", "pop"])))
+        return (loads - self.bound.keys()) | (keys - {""})
 
     @functools.cached_property
     def _chains(self) -> list[ast.Attribute]:
@@ -233,8 +283,8 @@ class _Reader:
             if paths:  # few chains
                 self._read_chain(attribute, paths)
         names = (name for name in self._nodes.of(ast.Name) if id(name) not in self._inner)
-        for name in names:
-            for path in self.bound.get(name.id, ()):
+        for name in [*(name.id for name in names), *self._names_in_texts()]:
+            for path in self.bound.get(name, ()):
                 self._read(path, _ANY)
         if self.stars:
             read = self._names_of_stars()
@@ -247,8 +297,16 @@ class _Reader:
         for path in paths:
             module = path
             for name in names:
-                self._read(module, name)
+                self._read(module, _ANY if name == "__dict__" else name)
                 module = below(module, name)
+
+    def _names_in_texts(self) -> set[str]:
+        """The words in the strings of a file that evaluates texts: `eval("amp.tf.float16")`."""
+        if not self._nodes.calls_of(_EVALUATING):
+            return set()
+        constants = (node.value for node in self._nodes.of(ast.Constant))
+        texts = [value for value in constants if isinstance(value, str)]
+        return set(re.findall(r"\w+", " ".join(texts)))
 
     def _names_of_stars(self) -> set[str]:
         """The names that the file reads, but does not bind by a statement."""
@@ -325,6 +383,13 @@ def _named_modules(call: ast.Call) -> Iterator[str]:
     if text and all(part.isidentifier() or not part for part in parts):
         # `locate("pkg.amp.Wrap")` and `patch("pkg.amp.Wrap")` import pkg.amp.
         yield from (path for path in itertools.accumulate(parts, "{}.{}".format) if path)
+
+
+def _key_of(read: ast.expr) -> str:
+    """The literal key of `x["key"]` or `x.get("key")`; empty for any other."""
+    if isinstance(read, ast.Call):
+        return _first_text(read)
+    return _literal(read.slice) if isinstance(read, ast.Subscript) else ""
 
 
 def _entry_points(keyword: ast.keyword) -> Iterator[tuple[str, str]]:

@@ -199,6 +199,8 @@ class Unclear(NamedTuple):
         return self.origin or below(self.through, self.name)
 
 
+_RUN_LATER = (cst.ClassDef, cst.FunctionDef, cst.Lambda)
+"""What runs the names in it when it is called, or has names of its own."""
 _SETTING = ("delattr", "object", "setattr")
 """Functions that set an attribute of their first argument; `object` is `mock.patch.object`."""
 
@@ -229,7 +231,9 @@ class Places:
         """Resolves the chain of attributes that begins with a name."""
         meanings = self._origins.of_name(name.value, scope)
         if any(map(is_of_tensorflow, meanings)):
-            self._resolve(name, scope, meanings)
+            binding = self._binding_around(name, scope)
+            before = meanings if binding is None else self._origins.before(binding)
+            self._resolve(name, scope, before)
         elif name.value in DISTINCTIVE and STAR in meanings:
             self._unclear(name, scope, Why.STAR, _stars_of_others(scope))
         elif name.value in COMMON and STAR in meanings:
@@ -237,6 +241,35 @@ class Places:
             if origin:
                 through = _stars_of_others(scope)
                 self.common.append(_unclear_as(name, scope, Why.STAR, through, origin))
+
+    def _binding_around(self, name: cst.Name, scope: Scope) -> Optional[Binding]:
+        """The binding in whose value a name reads itself: `tpu = tpu.CrossShardOptimizer`."""
+        bindings = scope.bindings_of(name.value)
+        values: dict[cst.CSTNode, Binding] = {
+            binding.value: binding for binding in bindings if binding.value is not None
+        }
+        if len(bindings) < 2 or not values:
+            return None
+        node: Optional[cst.CSTNode] = name
+        while node is not None and not isinstance(node, _RUN_LATER):
+            if node in values:
+                return values[node]
+            node = self._parents.get(node)
+        return None
+
+    def _would_leave_import(self, name: cst.Name, scope: Scope) -> bool:
+        """Whether `tpu = tpu.CrossShardOptimizer` follows an import that newer versions lack.
+
+        If the value were rewritten alone, the import would stay: nothing but imports may bind a
+        name whose import goes.
+        """
+        if self._binding_around(name, scope) is None:
+            return False
+        imported = [binding.path for binding in scope.bindings_of(name.value)]
+        paths = [path for path in imported if is_of_tensorflow(path) and not is_of_shim(path)]
+        modules = [module for module in map(namespace_of, paths) if module is not None]
+        is_in_contrib = any("contrib" in path.split(".") for path in paths)
+        return is_in_contrib or not all(module.is_current for module in modules)
 
     def _resolve_stars(self, scope: Scope) -> None:
         """Adds the star imports of legacy modules."""
@@ -288,10 +321,15 @@ class Places:
         space: Optional[NamespaceUse] = None
         is_mixed = False
         chain = list(self._chain(name, meanings))
-        for node, paths in chain:
-            symbols = {path: legacy_of(path) for path in paths if is_path(path)}
+        if scope.is_unsure(name.value) or self._would_leave_import(name, scope):
+            self._several_of_chain(chain, scope)
+            return
+        for at, (node, paths) in enumerate(chain):
+            symbols = _symbols_of(paths)
             if any(symbols.values()):
-                self._symbol(name, node, scope, symbols, paths)
+                is_one = all(map(symbols.get, paths))
+                if is_one or not self._several_of_chain(chain[at + 1 :], scope):
+                    self._symbol(name, node, scope, symbols, paths)
                 return
             modules = _modules_of(paths)
             if any(modules.values()):
@@ -299,6 +337,38 @@ class Places:
                 is_mixed = len(names_of_modules) > 1
                 space = NamespaceUse(node, scope, _oldest(modules), name)
         self._resolve_end(chain[-1], space, is_mixed)
+
+    def _several_of_chain(
+        self, chain: Sequence[tuple[cst.CSTNode, frozenset[str]]], scope: Scope
+    ) -> bool:
+        """Adds the first legacy symbol of a chain, or else its last module, as one of several.
+
+        Returns whether there is one. A name that only some of its bindings make a symbol is the
+        last resort: what is read from it can be a symbol through the other ones.
+        """
+        name_alone: list[tuple[cst.CSTNode, frozenset[str]]] = []
+        modules: list[tuple[cst.CSTNode, frozenset[str]]] = []
+        for node, paths in chain:
+            symbols = _symbols_of(paths)
+            if any(symbols.values()):
+                if isinstance(node, cst.Attribute) or all(map(symbols.get, paths)):
+                    self._several_symbols(node, scope, paths)
+                    return True
+                name_alone = [(node, paths)]
+            elif isinstance(node, cst.Attribute) and any(_modules_of(paths).values()):
+                modules = [(node, paths)]
+        for node, paths in modules:
+            known = filter(None, _modules_of(paths).values())
+            self._several(node, scope, min(map(_name_of, known)), paths)
+        for node, paths in name_alone if not modules else ():
+            self._several_symbols(node, scope, paths)
+        return bool(modules or name_alone)
+
+    def _several_symbols(self, node: cst.CSTNode, scope: Scope, meanings: frozenset[str]) -> None:
+        """Adds a place of which some meanings are legacy symbols as one of several."""
+        symbols = sorted(_symbols_of(meanings).items())
+        found = [legacy for _, legacy in symbols if legacy is not None]
+        self._several(node, scope, found[0].name, meanings, tuple(found))
 
     def _resolve_end(
         self,
@@ -579,6 +649,11 @@ def _stars_of_others(scope: Scope) -> str:
     if any(path.partition(".")[0] in LOOK_ALIKES for path in paths):
         return ""
     return ", ".join(paths)
+
+
+def _symbols_of(meanings: frozenset[str]) -> dict[str, Optional[Legacy]]:
+    """The legacy symbol that each meaning with a path is, if it is one."""
+    return {path: legacy_of(path) for path in meanings if is_path(path)}
 
 
 def _modules_of(meanings: frozenset[str]) -> dict[str, Optional[Namespace]]:

@@ -37,6 +37,8 @@ STAR = "<star>"
 _MOST_VALUES = 20_000
 """Values of a file that are resolved within others. Names that are made of each other, as in
 `a = a or b`, have as many ways from one to the next as there are orders of them."""
+_MOST_VALUES_BEFORE = 200
+"""The same for what one name means in a value that is bound to itself."""
 
 
 def is_path(meaning: str) -> bool:
@@ -54,6 +56,30 @@ class Origins:
 
     def of_name(self, name: str, scope: Scope) -> frozenset[str]:
         """The possible meanings of `name` in `scope`."""
+        if scope.is_unsure(name):
+            return self._of_variable(name, scope) | self._of_variable(name, scope.module)
+        return self._of_variable(name, scope)
+
+    def before(self, binding: Binding) -> frozenset[str]:
+        """The possible meanings of the name of a binding where its own value is made.
+
+        As in `tpu = tpu.CrossShardOptimizer`. They are all, if nothing else binds the name, or if
+        too many values are within each other.
+        """
+        left = self._left
+        self._left = min(left, _MOST_VALUES_BEFORE)
+        found: set[str] = set()
+        self._open.add(binding)
+        for other in binding.scope.bindings_of(binding.name):
+            if other is not binding:
+                found |= self.of_binding(other)
+        self._open.discard(binding)
+        is_known = bool(found) and self._left >= 0
+        self._left = left
+        return frozenset(found) if is_known else self.of_name(binding.name, binding.scope)
+
+    def _of_variable(self, name: str, scope: Scope) -> frozenset[str]:
+        """The possible meanings of `name` in the first scope that binds it."""
         owner = scope.owner(name)
         if owner is None:
             stars = any(around.stars for around in scope.chain())

@@ -12,6 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 
 import libcst as cst
 
+from .class_bodies import ClassBody
 from .module_paths import below
 from .tree import children, dotted
 
@@ -78,6 +79,17 @@ class Scope:
         self.imported_inside: dict[cst.CSTNode, Redirection] = {}
         """The imports of names of this scope in functions below, with the statement there."""
         self.stars: list[tuple[cst.ImportFrom, str]] = []
+        self.body: Optional[Scope] = None
+        """The class, if this is the scope of one statement in its body."""
+        self.unbound: frozenset[str] = frozenset()
+        """The names that the class binds, but not before this statement reads them."""
+        self.unsure: frozenset[str] = frozenset()
+        """The names that the class may or may not have bound when this statement reads them."""
+
+    @property
+    def original(self) -> Scope:
+        """The scope itself; for a statement in the body of a class, that of the class."""
+        return self.body or self
 
     def owner(self, name: str) -> Optional[Scope]:
         """The scope that binds `name` for a load here; None for builtins and unknown names."""
@@ -86,22 +98,52 @@ class Scope:
             if name in scope.redirected:
                 scope = scope.redirected[name]
                 return scope if name in scope.bindings else None
+            if name in scope.unbound:
+                return self.module if name in self.module.bindings else None
             if name in scope.bindings and (scope is self or scope.kind is not ScopeKind.CLASS):
-                return scope
+                return scope.original
             scope = scope.parent
         return None
 
+    def owners(self, name: str) -> list[Scope]:
+        """All scopes whose bindings a load of `name` here may read: of one class, also the module.
+
+        The body of a class reads a name of the module until it has bound the name itself.
+        """
+        owner = self.owner(name)
+        found = [owner] if owner is not None else []
+        return [*found, self.module] if self.is_unsure(name) else found
+
+    def is_unsure(self, name: str) -> bool:
+        """Whether a load of `name` here may read a variable of the class, or of the module."""
+        return name in self.unsure and (name in self.module.bindings or bool(self.module.stars))
+
     def bindings_of(self, name: str) -> list[Binding]:
         """All bindings whose value a load of `name` here may read."""
-        owner = self.owner(name)
-        return owner.bindings[name] if owner is not None else []
+        owners = self.owners(name)
+        return [binding for owner in owners for binding in owner.bindings.get(name, ())]
+
+    @property
+    def module(self) -> Scope:
+        """The scope of the names at the top level."""
+        *_, module = self.chain()
+        return module
 
     def chain(self) -> Iterator[Scope]:
         """This scope and the enclosing ones."""
         scope: Optional[Scope] = self
         while scope is not None:
-            yield scope
+            yield scope.original
             scope = scope.parent
+
+    def at_statement(self, unbound: frozenset[str], unsure: frozenset[str]) -> Scope:
+        """The scope of one statement in the body of this class."""
+        scope = Scope(self.node, self.kind, self.parent)
+        scope.bindings, scope.stars = self.bindings, self.stars
+        scope.redirected, scope.redirecting = self.redirected, self.redirecting
+        scope.imported_inside = self.imported_inside
+        scope.body, scope.unbound, scope.unsure = self, unbound, unsure
+        return scope
 
 
 class ScopeBuilder:
@@ -112,6 +154,7 @@ class ScopeBuilder:
       loads: the scope of each `Name` node that is read (or deleted), in the order of the source.
       parents: each node's parent.
       strings: every string literal.
+      f_strings: every f-string.
       attributes: every `something.name`, by name.
       all: every scope, each before the scopes inside it.
     """
@@ -121,9 +164,11 @@ class ScopeBuilder:
         self.loads: dict[cst.Name, Scope] = {}
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.strings: list[cst.SimpleString] = []
+        self.f_strings: list[cst.FormattedString] = []
         self.attributes: dict[str, list[cst.Attribute]] = {}
         self.all: list[Scope] = [self.module_scope]
         self._stack: list[tuple[cst.CSTNode, Scope]] = []
+        self._loads_of_classes: dict[Scope, list[cst.Name]] = {}
 
     def add(self, module: cst.Module) -> None:
         """Walks `module`."""
@@ -139,6 +184,38 @@ class ScopeBuilder:
                 self._push(below, scope)
             else:
                 handler(self, node, scope)
+        for owner, loads in self._loads_of_classes.items():
+            self._order_class(owner, loads)
+        self._loads_of_classes.clear()
+
+    def _order_class(self, scope: Scope, loads: list[cst.Name]) -> None:
+        """Gives loads that may run before the class binds their names a scope of their own."""
+        assert isinstance(scope.node, cst.ClassDef)
+        if scope.bindings.keys().isdisjoint(load.value for load in loads):
+            return  # nearly all classes
+        bound = {
+            name: [binding.node for binding in bindings]
+            for name, bindings in scope.bindings.items()
+        }
+        body = ClassBody(scope.node, bound, loads, self.parents)
+        scopes: dict[int, Scope] = {}
+
+        def scope_at(node: cst.CSTNode) -> Scope:
+            at = body.statement_of(node)
+            names = body.names_at(at)
+            if names is None:
+                return scope
+            return scopes.setdefault(at, scope.at_statement(*names))
+
+        for load in loads:
+            self.loads[load] = scope_at(load)
+        for bindings in scope.bindings.values():
+            bindings[:] = [
+                binding
+                if binding.value is None
+                else binding._replace(scope=scope_at(binding.value))
+                for binding in bindings
+            ]
 
     def _push(self, nodes: list[cst.CSTNode], scope: Scope) -> None:
         self._stack.extend([(node, scope) for node in reversed(nodes)])
@@ -166,6 +243,8 @@ class ScopeBuilder:
 
     def _name(self, node: cst.Name, scope: Scope) -> None:
         self.loads[node] = scope
+        if scope.kind is ScopeKind.CLASS:
+            self._loads_of_classes.setdefault(scope, []).append(node)
 
     def _attribute(self, node: cst.Attribute, scope: Scope) -> None:
         self.attributes.setdefault(node.attr.value, []).append(node)
@@ -176,6 +255,10 @@ class ScopeBuilder:
 
     def _string(self, node: cst.SimpleString, scope: Scope) -> None:
         self.strings.append(node)
+
+    def _f_string(self, node: cst.FormattedString, scope: Scope) -> None:
+        self.f_strings.append(node)
+        self._push(children(node), scope)
 
     def _import(self, node: cst.Import, scope: Scope) -> None:
         for alias in node.names:
@@ -265,6 +348,15 @@ class ScopeBuilder:
     def _comprehension(self, node: cst.CSTNode, scope: Scope) -> None:
         self._push(children(node), self._open(node, ScopeKind.COMPREHENSION, scope))
 
+    def _comp_for(self, node: cst.CompFor, scope: Scope) -> None:
+        """Reads what the first loop of a comprehension takes items from in the scope around it."""
+        is_first = getattr(scope.node, "for_in", None) is node
+        around = scope.parent if is_first and scope.parent is not None else scope
+        self._target(node.target, scope, None)
+        rest = [child for child in children(node) if child not in (node.target, node.iter)]
+        self._push(rest, scope)
+        self._stack.append((node.iter, around))
+
     def _target(
         self, target: cst.CSTNode, scope: Scope, value: Optional[cst.BaseExpression]
     ) -> None:
@@ -295,7 +387,7 @@ def _parts_of(
 
 
 _STORING = (
-    cst.AnnAssign, cst.AsName, cst.CompFor, cst.For, cst.MatchAs, cst.MatchMapping, cst.MatchStar,
+    cst.AnnAssign, cst.AsName, cst.For, cst.MatchAs, cst.MatchMapping, cst.MatchStar,
     cst.NamedExpr,
 )  # fmt: skip
 _COMPREHENSIONS = (cst.DictComp, cst.GeneratorExp, cst.ListComp, cst.SetComp)
@@ -304,6 +396,7 @@ _HANDLERS: dict[type, Callable[[ScopeBuilder, Any, Scope], None]] = {
     cst.Attribute: ScopeBuilder._attribute,
     cst.Arg: ScopeBuilder._argument,
     cst.SimpleString: ScopeBuilder._string,
+    cst.FormattedString: ScopeBuilder._f_string,
     cst.Import: ScopeBuilder._import,
     cst.ImportFrom: ScopeBuilder._import_from,
     cst.Assign: ScopeBuilder._assign,
@@ -313,6 +406,7 @@ _HANDLERS: dict[type, Callable[[ScopeBuilder, Any, Scope], None]] = {
     cst.FunctionDef: ScopeBuilder._function,
     cst.Lambda: ScopeBuilder._lambda,
     cst.ClassDef: ScopeBuilder._class,
+    cst.CompFor: ScopeBuilder._comp_for,
     **dict.fromkeys(_STORING, ScopeBuilder._stored),
     **dict.fromkeys(_COMPREHENSIONS, ScopeBuilder._comprehension),
 }

@@ -85,8 +85,7 @@ class Syntax:
         """The places that read each variable."""
         found: dict[tuple[Scope, str], list[cst.Name]] = {}
         for name, scope in self.scopes.loads.items():
-            owner = scope.owner(name.value)
-            if owner is not None:
+            for owner in scope.owners(name.value):
                 found.setdefault((owner, name.value), []).append(name)
         return found
 

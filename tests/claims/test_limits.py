@@ -18,8 +18,8 @@ from tf_lossscale._records.disturbed import disturbance
 from tf_lossscale._records.reading import read_record
 
 LIMITS = [
-    ("migrate.md", "the default limits are {:.0f} seconds", Limits().seconds),
-    ("migrate.md", "seconds and {:.0f} MB", Limits().size / 2**20),
+    ("migrate.md", "`--time-limit SECONDS` ({:.0f})", Limits().seconds),
+    ("migrate.md", "`--size-limit MB` ({:.0f})", Limits().size / 2**20),
     ("migrate.md", "more than {:.0f} MB of memory", MOST_MEMORY / 2**20),
     ("migrate.md", "files of up to {:.0f} MB", MOST_DATA / 2**20),
     ("security.md", "at most {:.0f} MiB", ("_checkpoint.keras_files", "_FREE_BYTES", 2**20)),

@@ -474,7 +474,7 @@ SHIM = r"""
 
     # shim/keras/test_restore.py::test_an_error_while_assigning_undoes_what_was_assigned
     - for planned, before in done:
-    -             planned.assign(before)
+    -             _put_back(planned, before)
     + pass
 
     # shim/keras/test_restore.py::test_classes_with_the_same_slots_are_told_apart
@@ -486,8 +486,8 @@ SHIM = r"""
     + "Adamax": {"m": ("_m",), "v": ("_velocities",)},
 
     # shim/keras/test_restore.py::test_hdf5_files_have_all_but_the_scale
-    - return {name: value for name, value in inner.items() if _is_number(value)}
-    + return {}
+    - numbers.setdefault(name, value)
+    + pass
 
     # shim/keras/test_restore.py::test_files_of_keras_3_are_left_to_keras_3
     - if stored.is_of_keras_3:
@@ -553,12 +553,54 @@ SHIM = r"""
     + if False:
 
     # shim/keras/test_restore_saver_files.py::test_steps_of_one_of_two_optimizers_are_not_guessed
-    - if len(by_powers) > 1 and (None in by_powers.values() or len(set(by_powers.values())) > 1):
+    - if is_unknown or len(set(by_powers.values())) > 1:
     + if False:
 
-    # shim/keras/test_restore_saver_files.py::test_a_global_step_does_not_count_the_steps_of_one_of_two_optimizers
-    - (None in by_powers.values() or len(set(by_powers.values())) > 1)
-    + len({*by_powers.values()} - {None}) > 1
+    # shim/keras/test_restore_settings.py::test_a_joint_counter_does_not_count_the_steps_of_one_adam
+    - is_unknown = None in by_powers.values() and len(stored.powers) > 1
+    + is_unknown = False
+
+    # shim/keras/test_restore_settings.py::test_an_order_that_only_the_program_knows_is_noted
+    - elif len(variables) > 1 and not all(
+    + elif False and not all(
+
+    # shim/keras/test_restore_settings.py::test_the_order_of_names_is_not_the_one_of_the_program
+    - return models or list(found.variables.values()), [found]
+    + return models or [list(found.variables.values())], [found]
+
+    # shim/keras/test_restore_settings.py::test_a_name_within_another_one_does_not_give_its_slots
+    -         if nodes:
+    -             return distinct(
+    +         if any(node in match.variables for match in matches for node in nodes):
+    +             return distinct(
+
+    # shim/keras/test_restore_settings.py::test_a_momentum_that_the_program_lacks_is_an_error
+    - and not self.inner.momentum and not self._list(name)
+    + and False
+
+    # shim/keras/test_restore_settings.py::test_settings_in_the_configuration_of_a_file_are_noted
+    - if name in planned or _is_same(own.get(name), stored.get(name)):
+    + if True:
+
+    # shim/keras/test_restore_settings.py::test_schedules_in_the_configuration_of_a_file_are_compared
+    - if before and now and before != now:
+    + if False:
+
+    # shim/keras/test_restore_settings.py::test_a_schedule_beside_a_constant_rate_is_noted
+    - elif rate is None and not isinstance(
+    + elif False and not isinstance(
+
+    # shim/keras/test_restore_settings.py::test_accumulated_gradients_begin_at_zero
+    - factor = program.steps_of_accumulation if
+    + factor = 1 if
+
+    # shim/keras/test_restore_settings.py::test_an_epsilon_that_no_saver_file_has_is_noted
+    - if epsilon is not None and np.float32(epsilon)
+    + if False and np.float32(epsilon)
+
+    # shim/keras/test_keras2_checkpoints.py::test_weights_that_are_not_restored_cannot_be_lost_by_saving
+    - is_incomplete = self._waits_for_build or bool(self._lost())
+    + is_incomplete = self._waits_for_build
 
     # shim/keras/test_restore_saver_files.py::test_names_are_refused_for_other_files
     - if names is not None:
@@ -1025,7 +1067,9 @@ CODEMODS = r"""
     - if legacy.is_on_shim and (options.to_shim or legacy.family is Family.CONTRIB):
     + if False:
     - if place is not None:
+    -             yield
     + if False:
+    +             yield
     - if is_ours and is_called and _function(program, attribute) in functions:
     + if False:
     - if module is None or module.is_current or is_of_shim(path):
@@ -1459,8 +1503,32 @@ CODEMODS = r"""
     # codemods/reports/test_reports.py::test_a_report_replaces_no_file_of_a_project
     - if data and not earlier.is_report(data):
     + if False:
-    - return bool(_FIRST_LINE.match(start) and _LAST_LINES.search(data[-_LOOKED_AT:]))
-    + return bool(_LAST_LINES.search(data[-_LOOKED_AT:]))
+    - return any(all(map(form.fullmatch, lines)) for form in (_TEXT, _GITHUB))
+    + return True
+
+    # codemods/resolve/test_class_bodies.py
+    - if not bound or at < bound[0]:
+    + if not bound:
+    - return path[-2] is statement.value
+    + return False
+
+    # codemods/project/test_environment.py
+    - if not (key or self._is_environment()):
+    + if False:
+    - yield from arguments if value in references else [place]
+    + yield place
+    - elif command.end != ")":
+    + elif False:
+    - is_exported = is_exported or not names or name in names
+    + is_exported = True
+
+    # codemods/rewrite/test_modules_left_over.py
+    - if owner is None or _is_made_of_itself((owner, name)):
+    + if owner is None:
+    - if found.fate is _Fate.RENAMED and not is_plain:
+    + if False:
+    - if is_left and not is_needed:
+    + if False:
 
     # codemods/reports/test_reports.py::test_no_report_goes_to_a_directory_of_version_control
     - if VERSION_CONTROL.intersection(os.path.realpath(path).split(os.sep)):
