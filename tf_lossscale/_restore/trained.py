@@ -104,7 +104,7 @@ class Trainers:
         return (
             f"{self._stored.path_of(state.node)} was built for the variables in the order of the "
             "model; if apply_gradients() gets another order, call optimizer.build(variables) with "
-            "that one before restore(), for the sake of later restores by TensorFlow"
+            "that one before restore(): TensorFlow's restore of the next checkpoint relies on it"
         )
 
     def _compiled_with(self, optimizer: Optimizer) -> List[Model]:

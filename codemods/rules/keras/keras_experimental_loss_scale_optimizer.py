@@ -27,7 +27,10 @@ _WHY = {
     Mention.MEMBER: "the final class has other attributes",
     Mention.VALUE: "the class is passed on as a value, and its arguments are given elsewhere",
 }
-_ANNOTATED = "an annotation in a string or a comment names the class, where no edit reaches it"
+_ANNOTATED = (
+    "a comment, or a text that may be evaluated, such as an annotation in a string, names the "
+    "class, where no edit reaches it"
+)
 _BOTH = "the program also has the final class, and this test tells the two apart"
 _COMPILED = "compile may have made the optimizer of this test, which then has a different class"
 

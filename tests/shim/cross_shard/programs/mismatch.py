@@ -108,8 +108,8 @@ def eagerly():
     call = tf.function(everywhere, autograph=False) if MODE == "function" else everywhere
     call(False)
     before = [local(variable).numpy() for variable in (vector, scalar)]
-    if WHAT == "fewer" and OTHER:
-        time.sleep(SECONDS)
+    if WHAT in ("fewer", "dies") and OTHER:
+        time.sleep(SECONDS)  # the first step of all workers has ended by then
     if WHAT == "dies" and OTHER:
         os.kill(os.getpid(), signal.SIGKILL)
     found = error_of(lambda: call(OTHER and WHAT != "fewer").numpy())
