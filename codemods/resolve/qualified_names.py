@@ -10,7 +10,7 @@ from typing import Optional
 import libcst as cst
 
 from .legacy_symbols import Root, root_of
-from .scopes import Binding, BindingKind, Scope, ScopeKind
+from .scopes import Binding, BindingKind, Scope
 
 __all__ = [
     "CALL",
@@ -109,7 +109,7 @@ class Origins:
         if binding.value is None:
             return frozenset([COMPUTED if binding.kind is BindingKind.OTHER else LOCAL])
         if binding in self._open:
-            return self._before(binding)
+            return frozenset()
         if self._open:
             self._left -= 1
             if self._left < 0:
@@ -119,16 +119,6 @@ class Origins:
             return self.of_expression(binding.value, binding.scope)
         finally:
             self._open.discard(binding)
-
-    def _before(self, binding: Binding) -> frozenset[str]:
-        """The meanings that a name has where its own value is made, apart from its other bindings.
-
-        In the body of a class, that is the name of the module: `tf = tf.compat.v1`.
-        """
-        if binding.scope.kind is not ScopeKind.CLASS:
-            return frozenset()
-        *_, module = binding.scope.chain()
-        return self.of_name(binding.name, module)
 
     def of_expression(self, node: Optional[cst.CSTNode], scope: Scope) -> frozenset[str]:
         """The possible meanings of the value of `node`."""

@@ -1327,8 +1327,6 @@ CODEMODS = r"""
     - is_maker = reference.legacy.is_keras_optimizer or reference.legacy.name == REWRITE
     + is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
 
-    - if binding.scope.kind is not ScopeKind.CLASS:
-    + if True:
     - return is_below_module and (is_held or COMPUTED in meanings)
     + return is_below_module and is_held
     - return above in _ABOVE[name] and self._attribute_of(node) is None
