@@ -15,6 +15,11 @@ class Layout(enum.Enum):
     # The newer optimizers of Keras 2, TensorFlow 2.11 and later. Slots are in lists.
     NEW = "Keras 2, new-style optimizer"
 
+    @property
+    def is_of_optimizer_v2(self) -> bool:
+        """Whether the inner optimizer is an `OptimizerV2`."""
+        return self in (Layout.OPTIMIZER_V2, Layout.INNER_IS_CHILD)
+
 
 def layout_of(children: Sequence[str]) -> Layout:
     """Returns the layout of the node of an optimizer, from the names of its children."""

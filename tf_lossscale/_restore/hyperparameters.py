@@ -1,10 +1,9 @@
 """Plans the hyperparameters of an optimizer, and notes what differs and cannot be set."""
 
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Collection, Dict, Optional, Set, Union
 
 import numpy as np
 
-from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._restore.optimizer_state import OptimizerState
 from tf_lossscale._restore.optimizers import ProgramOptimizer
 from tf_lossscale._restore.plan import Plan, Planned
@@ -20,7 +19,6 @@ _SETTINGS = (
 """What decides a step, and may be no number that can be set: a Boolean, or None."""
 
 _RATES = ("learning_rate", "lr")
-_OF_OPTIMIZER_V2 = (Layout.OPTIMIZER_V2, Layout.INNER_IS_CHILD)
 
 
 def plan_hyperparameters(plan: Plan, program: ProgramOptimizer, state: OptimizerState) -> None:
@@ -35,7 +33,7 @@ def plan_hyperparameters(plan: Plan, program: ProgramOptimizer, state: Optimizer
     for name, value in plan.stored.config.items():
         if _is_number(value):
             numbers.setdefault(name, value)
-    found = set()
+    found: Set[str] = set()
     for name, value in numbers.items():
         if name in tensors:
             plan.used.add(tensors[name].key)
@@ -48,7 +46,7 @@ def plan_hyperparameters(plan: Plan, program: ProgramOptimizer, state: Optimizer
         elif _plan_number(plan, program, tensors.get(name), name, float(value)):
             found.add(name)
     _note_rate(plan, program, numbers)
-    _note_settings(plan, program, {**plan.stored.config, **numbers}, [*found])
+    _note_settings(plan, program, {**plan.stored.config, **numbers}, found)
 
 
 def _plan_number(
@@ -82,7 +80,7 @@ def _is_decay_of_addons(
     if name != "weight_decay" or value == 0 or program.kind is KerasKind.LEGACY:
         return False
     is_new = "use_ema" in plan.stored.config  # of an .h5 file, whose layout does not show it
-    return state.layout in _OF_OPTIMIZER_V2 and not is_new
+    return state.layout.is_of_optimizer_v2 and not is_new
 
 
 def _note_rate(plan: Plan, program: ProgramOptimizer, numbers: Dict[str, Any]) -> None:
@@ -104,7 +102,7 @@ def _note_rate(plan: Plan, program: ProgramOptimizer, numbers: Dict[str, Any]) -
 
 
 def _note_settings(
-    plan: Plan, program: ProgramOptimizer, stored: Config, planned: List[str]
+    plan: Plan, program: ProgramOptimizer, stored: Config, planned: Collection[str]
 ) -> None:
     """Notes settings of a configuration that the program has not, or has in another way."""
     if not plan.stored.config:

@@ -116,8 +116,7 @@ def _is_of_v2_and_of_keras_3(program: ProgramOptimizer, state: OptimizerState) -
     """Returns whether one of file and program has `OptimizerV2`, and the other one Keras 3."""
     if program.kind is KerasKind.LEGACY:
         return state.layout is Layout.KERAS_3
-    of_v2 = (Layout.OPTIMIZER_V2, Layout.INNER_IS_CHILD)
-    return program.kind is KerasKind.KERAS_3 and state.layout in of_v2
+    return program.kind is KerasKind.KERAS_3 and state.layout.is_of_optimizer_v2
 
 
 def _alike(name: str, state: OptimizerState) -> Sequence[str]:

@@ -685,6 +685,30 @@ def subclassed(keras: Any) -> Any:
     return Subclassed()
 
 
+class Models(NamedTuple):
+    """A trained program of Keras 2 with its file, and that program on Keras 3."""
+
+    old: Any
+    old_optimizer: Any
+    path: str
+    new: Any
+    optimizer: Any
+
+
+def models(kind: str, name: str, made: Any, is_built: bool, folder: Any) -> Models:
+    subject = ORIGINALS[kind]
+    old = made(subject.kind.keras)
+    old_optimizer = subject.dynamic(subject.inner(name, learning_rate=0.0625), 64.0, 3)
+    train(old, old_optimizer, 2)
+    path = tf.train.Checkpoint(model=old, optimizer=old_optimizer).save(str(folder / "c"))
+    new = made(KINDS["keras3"].keras)
+    new(np.zeros([1, 4], "float32"))
+    optimizer = on_keras_3(name, learning_rate=0.0625)
+    if is_built:
+        optimizer.build(new.trainable_variables)
+    return Models(old, old_optimizer, path, new, optimizer)
+
+
 @pytest.mark.sampled(4)
 @WITH_TF_KERAS
 @BUILT
@@ -695,17 +719,7 @@ def test_weights_that_are_not_restored_are_an_error(
     kind: str, name: str, made: Any, built: bool, tmp_path: Any
 ):
     """SGD of `OptimizerV2` has no slots, which would show that weights are missing."""
-    subject = ORIGINALS[kind]
-    old = made(subject.kind.keras)
-    old_optimizer = subject.dynamic(subject.inner(name, learning_rate=0.0625), 64.0, 3)
-    train(old, old_optimizer, 2)
-    checkpoint = tf.train.Checkpoint(model=old, optimizer=old_optimizer)
-    path = checkpoint.save(os.path.join(str(tmp_path), "c"))
-    new = made(KINDS["keras3"].keras)
-    new(np.zeros([1, 4], "float32"))
-    optimizer = on_keras_3(name, learning_rate=0.0625)
-    if built:
-        optimizer.build(new.trainable_variables)
+    _, _, path, new, optimizer = models(kind, name, made, built, tmp_path)
     tf.train.Checkpoint(model=new, optimizer=optimizer).restore(path).expect_partial()
     with pytest.raises(RuntimeError, match=r"only a part of it.*kernel"):
         train(new, optimizer, 1)
@@ -741,16 +755,7 @@ def test_weights_that_are_not_restored_cannot_be_lost_by_saving(
     kind: str, name: str, made: Any, is_built: bool, tmp_path: Any
 ):
     """A run that has reached its last step saves again, and a manager deletes the old file."""
-    subject = ORIGINALS[kind]
-    old = made(subject.kind.keras)
-    old_optimizer = subject.dynamic(subject.inner(name, learning_rate=0.0625), 64.0, 3)
-    train(old, old_optimizer, 2)
-    path = tf.train.Checkpoint(model=old, optimizer=old_optimizer).save(str(tmp_path / "c"))
-    new = made(KINDS["keras3"].keras)
-    new(np.zeros([1, 4], "float32"))
-    optimizer = on_keras_3(name, learning_rate=0.0625)
-    if is_built:
-        optimizer.build(new.trainable_variables)
+    old, old_optimizer, path, new, optimizer = models(kind, name, made, is_built, tmp_path)
     checkpoint = tf.train.Checkpoint(model=new, optimizer=optimizer)
     checkpoint.restore(path).expect_partial()
     with pytest.raises(RuntimeError, match=r"only a part of it|lack its slots"):

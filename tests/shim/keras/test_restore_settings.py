@@ -186,7 +186,8 @@ def test_a_schedule_can_do_what_decay_did(tmp_path: Any):
 
 
 def test_weight_decay_of_addons_is_another_one(tmp_path: Any):
-    class AdamW(KINDS["legacy"].optimizers.Adam):  # type: ignore[misc] - as in tensorflow-addons
+    # As in tensorflow-addons.
+    class AdamW(KINDS["legacy"].optimizers.Adam):  # type: ignore[misc] - the base is chosen here
         def __init__(self, rate: float, decay: float) -> None:
             super().__init__(rate, name="AdamW")
             self._set_hyper("weight_decay", decay)
@@ -268,7 +269,7 @@ def test_models_with_equal_names_need_build_and_no_more(tmp_path: Any):
 
 
 def subclassed(keras: Any, own_step: bool) -> Any:
-    class Model(keras.Model):  # type: ignore[misc]
+    class Model(keras.Model):  # type: ignore[misc] - either Keras is Any
         def __init__(self) -> None:
             super().__init__()
             self.one = keras.layers.Dense(4)
