@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 _NOT_OURS = {
     "__pycache__", ".git", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox",
-    "build", "dist", "out", "site",
+    ".versions", "build", "dist", "out", "site",
 }  # fmt: skip
 """Directories that git ignores: a clean clone has none of them."""
 
