@@ -10,7 +10,7 @@ import functools
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import libcst as cst
 
@@ -45,6 +45,7 @@ Flags = Mapping[str, Optional[tuple[Constant]]]
 
 _VERSION = re.compile(r"(?:^|\.)(?:__version__|(?:GIT_)?VERSION)$")
 _NUMBER = re.compile(r"\d+")
+_NUMBER_OR_WORD = re.compile(r"\d+|[a-z]+|[^\d.a-z]+")
 _DISTRIBUTION = re.compile(r"(?:tensorflow(?:[-_](?:cpu|gpu))?|tf[-_]nightly)$")
 _DEPTH = 12
 """How many names and calls an expression is followed through."""
@@ -64,10 +65,53 @@ class _Unknown(Exception):
     """The value cannot be computed."""
 
 
-class _Version(NamedTuple):
-    """A version object of `packaging`, `distutils` or `pkg_resources`."""
+@functools.total_ordering
+class _Version:
+    """A version object of `packaging` or `pkg_resources`, which is not compared with text.
 
-    release: tuple[int, ...]
+    Attributes:
+      release: its numbers; of a `LooseVersion`, also its words, such as `rc`.
+    """
+
+    def __init__(self, text: object) -> None:
+        if not isinstance(text, str):
+            raise _Unknown
+        self._text = text
+        self.release: tuple[Union[int, str], ...] = _numbers(text)
+
+    def __eq__(self, other: object) -> bool:
+        found = self._like(other)
+        return NotImplemented if found is None else self.release == found.release
+
+    def __lt__(self, other: object) -> bool:
+        found = self._like(other)
+        return NotImplemented if found is None else self.release < found.release
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._text!r})"
+
+    def _like(self, other: object) -> Optional[_Version]:
+        """What this is compared with; None if Python compares them in no way."""
+        return other if isinstance(other, _Version) and type(other) is type(self) else None
+
+
+class _StrictVersion(_Version):
+    """A `StrictVersion` of `distutils`, which makes a version of a text to compare with it."""
+
+    def _like(self, other: object) -> Optional[_Version]:
+        return super()._like(type(self)(other) if isinstance(other, str) else other)
+
+
+class _LooseVersion(_StrictVersion):
+    """A `LooseVersion` of `distutils`, for which 2.4 is older than 2.4.0."""
+
+    def __init__(self, text: object) -> None:
+        super().__init__(text)
+        parts = _NUMBER_OR_WORD.findall(self._text)
+        self.release = tuple(int(part) if part.isdigit() else part for part in parts)
 
 
 _Value = Any
@@ -192,10 +236,8 @@ def _constant(value: _Value) -> Constant:
     return tuple(map(_constant, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _numbers(text: object) -> _Version:
+def _numbers(text: str) -> tuple[int, ...]:
     """The version that a text means, without zeros at the end: 2.4 and 2.4.0 are equal."""
-    if not isinstance(text, str):
-        raise _Unknown
     numbers: list[int] = []
     for part in text.split("."):
         found = _NUMBER.match(part)
@@ -206,7 +248,7 @@ def _numbers(text: object) -> _Version:
             break
     while numbers and not numbers[-1]:
         numbers.pop()
-    return _Version(tuple(numbers))
+    return tuple(numbers)
 
 
 _ORDERS: dict[type, Callable[[Any, Any], bool]] = {
@@ -225,16 +267,16 @@ _COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
     cst.NotIn: lambda left, right: left not in right,
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "LooseVersion": _numbers,
-    "StrictVersion": _numbers,
-    "Version": _numbers,
+    "LooseVersion": _LooseVersion,
+    "StrictVersion": _StrictVersion,
+    "Version": _Version,
     "bool": bool,
     "float": float,
     "int": int,
     "len": len,
     "list": list,
-    "parse": _numbers,
-    "parse_version": _numbers,
+    "parse": _Version,
+    "parse_version": _Version,
     "str": str,
     "tuple": tuple,
 }
@@ -273,9 +315,7 @@ class _Evaluation:
             raise _Unknown
         self._depth -= 1
         try:
-            value = evaluate(self, node)
-        except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
-            raise _Unknown from None
+            value = self._attempt(evaluate, node)
         finally:
             self._depth += 1
         if isinstance(value, (str, list, tuple)) and len(value) > _LONGEST:
@@ -460,7 +500,7 @@ class _Evaluation:
             raise _Unknown
         return self.of(node.args[2].value) if function == "getattr" else None
 
-    def compared(self, node: cst.Comparison) -> bool:
+    def _compared(self, node: cst.Comparison) -> bool:
         """The result of a comparison by Python's rules."""
         left = self.of(node.left)
         for part in node.comparisons:
@@ -475,7 +515,20 @@ class _Evaluation:
 
     def directly(self, node: cst.BaseExpression) -> _Value:
         """The result of a comparison, or of a method of text, by Python's rules."""
-        return self.compared(node) if isinstance(node, cst.Comparison) else self._call(node)
+        is_comparison = isinstance(node, cst.Comparison)
+        evaluate = _Evaluation._compared if is_comparison else _Evaluation._call
+        return self._attempt(evaluate, node)
+
+    def _attempt(self, evaluate: _Evaluate, node: cst.CSTNode) -> _Value:
+        """What a method returns for a node.
+
+        Raises:
+          _Unknown: it fails, as Python does for a number that is compared with a text.
+        """
+        try:
+            return evaluate(self, node)
+        except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            raise _Unknown from None
 
     def _as_meant(self, node: cst.BaseExpression) -> _Value:
         """The result; on the newest release, what it is meant to be."""
@@ -534,7 +587,8 @@ class _Evaluation:
         return [convert(value) for value in self.of(loop.iter)]
 
 
-_EVALUATE: dict[type, Callable[[_Evaluation, Any], Any]] = {
+_Evaluate = Callable[[_Evaluation, Any], _Value]
+_EVALUATE: dict[type, _Evaluate] = {
     cst.Attribute: _Evaluation._name,
     cst.BooleanOperation: _Evaluation._boolean,
     cst.Call: _Evaluation._as_meant,
@@ -572,7 +626,7 @@ def _is_version(path: str) -> bool:
 def _has(path: str, release: str) -> Optional[bool]:
     """Whether a release has a legacy symbol or module, or one of the final API; None if unknown."""
     root = root_of(path)
-    numbers = _numbers(release).release
+    numbers = _numbers(release)
     if root is None or root.name not in ("tf", "v1", "v2"):
         return None
     if root.rest in _EVERYWHERE:

@@ -1095,6 +1095,14 @@ CODEMODS = r"""
     - if other.names or decides_without(program, other.test, statement):
     + if True:
 
+    # codemods/rules/test_version_guards.py::test_branch_of_the_newest_tensorflow_is_not_reported
+    - return super()._like(type(self)(other) if isinstance(other, str) else other)
+    + return super()._like(other)
+
+    # codemods/rules/test_version_guards.py::test_comparison_that_fails_is_not_understood
+    - return self._attempt(evaluate, node)
+    + return evaluate(self, node)
+
     # codemods/rules/test_version_tests.py::test_the_line_to_write_compares_numbers
     - if not isinstance(test, cst.Call) or not isinstance(test.func, cst.Attribute):
     + if False:

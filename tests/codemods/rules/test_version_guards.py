@@ -20,7 +20,7 @@ TARGETS = {
 HEAD = """\
 import importlib
 import tensorflow as tf
-from distutils.version import LooseVersion
+from distutils.version import LooseVersion, StrictVersion
 from packaging import version
 from . import compat
 
@@ -73,6 +73,13 @@ CONDITIONS = [
     "'2.4.0' > tf.__version__",
     "not tf.__version__ >= '2.4'",
     "LooseVersion(tf.__version__) < LooseVersion('2.4.0')",
+    "LooseVersion(tf.__version__) < '2.4'",
+    "StrictVersion(tf.__version__) < '2.4'",
+    "LooseVersion(tf.__version__) < '2.4rc1'",
+    "LooseVersion(tf.__version__) == '2.3.0'",
+    "LooseVersion(tf.__version__) in ('2.2.0', '2.3.0')",
+    "not LooseVersion('2.4') <= tf.__version__",
+    "'2.0' <= StrictVersion(tf.__version__) < '2.4'",
     "tuple(map(int, tf.__version__.split('.')[:2])) < (2, 4)",
     "tf.__version__.startswith('2.3')",
     "tf.__version__.startswith('1.')",
@@ -109,6 +116,13 @@ NEW = [
     "hasattr(tf.keras.mixed_precision, 'set_global_policy')",
     "not hasattr(tf, 'contrib')",
     "LooseVersion(tf.__version__) >= LooseVersion('2.4')",
+    "LooseVersion(tf.__version__) >= '2.4.0'",
+    "StrictVersion(tf.__version__) >= '2.4'",
+    "LooseVersion('2.3') <= tf.__version__",
+    "LooseVersion(tf.__version__) != '2.3.0'",
+    "LooseVersion(tf.__version__) > LooseVersion('2.4rc1')",
+    "version.parse(tf.__version__) in (version.parse('2.4'), version.parse('2.21'))",
+    "str(version.parse(tf.__version__)) == '2.21.0'",
     "version.parse(tf.__version__).release >= (2, 4)",
     "version.parse(tf.__version__).minor >= 4",
     "tuple(int(n) for n in tf.__version__.split('.')[:2]) >= (2, 4)",
@@ -118,6 +132,20 @@ NEW = [
     "gpu or tf.__version__.startswith('1.')",
 ]
 """The newest TensorFlow takes these branches."""
+FAILING = [
+    "version.parse(tf.__version__) < '2.4'",
+    "version.parse(tf.__version__) < LooseVersion('2.4')",
+    "version.parse(tf.__version__) > (2, 4)",
+    "LooseVersion(tf.__version__) < 2.4",
+    "LooseVersion(tf.__version__) >= LooseVersion('new')",
+    "int(tf.__version__.split('.')[1]) < '4'",
+    "tf.__version__ < 2.4",
+    "tf.__version__ > None",
+    "tf.__version__.startswith(2)",
+    "tf.__version__.split('.') < (2, 4)",
+    "list(version.parse(tf.__version__)) < [2, 4]",
+]
+"""Python raises an error for these comparisons."""
 
 
 @pytest.mark.sampled(3, each="test")
@@ -136,8 +164,19 @@ def test_branch_without_a_current_one_is_renamed_and_reported(test, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("test", FAILING)
+def test_comparison_that_fails_is_not_understood(test, target):
+    use = "tf.keras.mixed_precision.experimental.set_policy('mixed_float16')"
+    result = transformed(f"{HEAD}if {test}:\n    {use}\n", TARGETS[target])
+    assert result.error is None
+    expected = transformed(f"{HEAD}if unknown(tf.__version__):\n    {use}\n", TARGETS[target])
+    findings = [(finding.code, finding.message) for finding in result.findings]
+    assert findings == [(finding.code, finding.message) for finding in expected.findings]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("test", NEW)
-def test_branch_that_the_newest_tensorflow_takes_is_not_reported(test, target):
+def test_branch_of_the_newest_tensorflow_is_not_reported(test, target):
     use = "tf.keras.mixed_precision.experimental.set_policy('mixed_float16')"
     source = f"{HEAD}if {test}:\n    {use}\n"
     result = transformed(source, TARGETS[target])
