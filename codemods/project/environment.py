@@ -66,8 +66,16 @@ _CONTINUES = frozenset(
 )
 """What makes a string that it follows a part of an expression."""
 _LONGEST_PATH = 100
-_TEST = re.compile(r"test\w*|Test\w*|\w+Tests?|\w*TestCase|(?:setUp|tearDown|setup_|teardown_)\w*")
-"""Matches the names of test functions and classes, and of what prepares tests."""
+_TEST_FILE = re.compile(
+    r"(?:.*[\\/])?(?:tests[\\/].*|test_[^\\/]*|[^\\/]*_test\.py|conftest\.py)", re.DOTALL
+)
+"""Matches the paths of files with tests."""
+_TEST = re.compile(r"test\w*|Test\w*|\w+Tests?")
+"""Matches the names of the tests in them. Elsewhere, `test` can evaluate a model."""
+_PREPARES_TESTS = re.compile(
+    r"(?:setUp|tearDown)(?:Class|Module)?|(?:setup|teardown)_(?:module|function|method|class)"
+)
+"""Matches the names of functions that prepare tests."""
 
 
 class _Token(NamedTuple):
@@ -110,13 +118,16 @@ class _Found(NamedTuple):
     value: Optional[str]
 
 
-def places_in(source: str, name: str, package: str) -> Iterator[tuple[int, Optional[str]]]:
+def places_in(
+    source: str, name: str, package: str, path: str
+) -> Iterator[tuple[int, Optional[str]]]:
     """Yields the places that set an environment variable or import a package.
 
     Args:
       source: the source.
       name: the name of the variable.
       package: the name of the package.
+      path: the path of the file, which shows whether it has tests.
 
     Yields:
       the line, and the value of the variable; None for an import.
@@ -124,7 +135,8 @@ def places_in(source: str, name: str, package: str) -> Iterator[tuple[int, Optio
     line = 1
     at = 0
     source = re.sub("\r\n?", "\n", source)
-    for index, value in _found_in(source, _Reader(name, package)):
+    reader = _Reader(name, package, has_tests=bool(_TEST_FILE.fullmatch(path)))
+    for index, value in _found_in(source, reader):
         line += source.count("\n", at, index)
         at = index
         yield line, value
@@ -158,15 +170,16 @@ class _Reader:
     Args:
       name: the name of the variable.
       package: the name of the package.
+      has_tests: whether the file has tests.
     """
 
-    def __init__(self, name: str, package: str) -> None:
+    def __init__(self, name: str, package: str, has_tests: bool) -> None:
         self.begins_line = True
         self._name = name
         self._package = package
         self._keys = {name}
         """The names in the source that mean the variable."""
-        self._tests = _Tests()
+        self._tests = _Tests(has_tests)
         self._open: list[_Bracket] = []
         self._words: list[str] = []
         """The strings in the list that is a command."""
@@ -338,10 +351,14 @@ class _Tests:
 
     Attributes:
       is_inside: whether the last token is in a test.
+
+    Args:
+      in_test_file: whether names that begin with `test` are those of tests.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, in_test_file: bool) -> None:
         self.is_inside = False
+        self._in_test_file = in_test_file
         self._column = 0
         """The column of the test, or of the line."""
         self._is_fixture = False
@@ -359,7 +376,10 @@ class _Tests:
         if statement == "@" and token.text == "fixture":
             self._is_fixture = True
         elif last.text in ("def", "class"):
-            self.is_inside = self._is_fixture or bool(_TEST.fullmatch(token.text))
+            is_test = self._in_test_file and _TEST.fullmatch(token.text)
+            self.is_inside = bool(
+                self._is_fixture or is_test or _PREPARES_TESTS.fullmatch(token.text)
+            )
             self._is_fixture = False
         elif statement == "class" and token.text.endswith("TestCase"):
             self.is_inside = True

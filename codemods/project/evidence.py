@@ -148,7 +148,8 @@ class ProjectSearch:
             return
         text = data.decode("utf-8-sig", "replace")
         if _LEGACY_KERAS in data or _IMPORTED in data:
-            self._add(path, legacy_keras_in(path if is_project_file(path) else real, text))
+            is_target = is_project_file(real) and not is_project_file(path)
+            self._add(path, legacy_keras_in(real if is_target else path, text))
         known = data.lower()
         named = path if has_pins(path) else real  # a link, or its target
         if has_pins(named) and any(word in known for word in _PACKAGES):
@@ -170,7 +171,7 @@ def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
     `.env.example`, or the code of tests.
     """
     if path.endswith(_PYTHON) or not is_project_file(path):
-        return _in_python(text)
+        return _in_python(text, path)
     return _in_project_file(os.path.basename(path), text)
 
 
@@ -196,7 +197,7 @@ def _in_project_file(name: str, text: str) -> Iterator[Evidence]:
 def _in_cell(cell: CodeCell) -> Iterator[Evidence]:
     """Yields the places in a cell, with the lines of the cell."""
     if cell.source is not None:
-        yield from _in_python(cell.source)
+        yield from _in_python(cell.source, "")
         yield from _in_magics(cell.magics)
         return
     first, *lines = cell.magics.values()
@@ -232,11 +233,11 @@ def _in_shell(start: int, text: str) -> Iterator[Evidence]:
             yield from _evidence_of(start + number - 1, value)
 
 
-def _in_python(text: str) -> Iterator[Evidence]:
-    """Yields the places in Python code."""
+def _in_python(text: str, path: str) -> Iterator[Evidence]:
+    """Yields the places in Python code, which may be that of tests, by its path."""
     if LEGACY_KERAS not in text and _PACKAGE not in text:
         return
-    for number, value in places_in(text, LEGACY_KERAS, _PACKAGE):
+    for number, value in places_in(text, LEGACY_KERAS, _PACKAGE, path):
         if value is None:
             yield Evidence(number, 2, f"an import of {_PACKAGE}", is_pin=False)
         else:

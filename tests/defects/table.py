@@ -1527,6 +1527,8 @@ CODEMODS = r"""
     + elif False:
     - is_exported = is_exported or not names or name in names
     + is_exported = True
+    - is_test = self._in_test_file and _TEST.fullmatch(token.text)
+    + is_test = _TEST.fullmatch(token.text)
 
     # codemods/rewrite/test_modules_left_over.py
     - if owner is None or _is_made_of_itself((owner, name)):

@@ -167,6 +167,19 @@ SETS = [
     ("a.py", 'def test_a():\n    pass\n\nos.environ["NAME"] = "1"'),
     ("a.py", 'def test_a():\n    x = """\ny\n"""\n    f()\n# x\nos.environ["NAME"] = "1"'),
     ("conftest.py", 'import os\n\nos.environ["NAME"] = "1"'),
+    # What only sounds like a test.
+    ("a.py", 'def setup_environment():\n    os.environ["NAME"] = "1"'),
+    ("test_a.py", 'def setup_tf(seed):\n    os.environ["NAME"] = "1"'),
+    ("a.py", 'def test(args):\n    os.environ["NAME"] = "1"'),
+    ("a.py", 'def test_drive():\n    os.environ["NAME"] = "1"'),
+    ("a.py", 'class ABTest:\n    def run(self):\n        os.environ["NAME"] = "1"'),
+    ("a.py", 'class TestRunner:\n    env["NAME"] = "1"'),
+    ("latest/test.py", 'def test():\n    os.environ["NAME"] = "1"'),
+    ("a/contest.py", 'def test_all():\n    os.environ["NAME"] = "1"'),
+    ("noxfile.py", '@nox.session\ndef tests(session):\n    session.env["NAME"] = "1"'),
+    ("noxfile.py", 'def test(session):\n    session.run("pytest", env={"NAME": "1"})'),
+    ("tests/conftest.py", 'def pytest_configure(config):\n    os.environ["NAME"] = "1"'),
+    ("a.py", "def test():\n    import os\n    os.environ['NAME'] = '1'"),
 ]
 
 MENTIONS = [
@@ -329,6 +342,14 @@ MENTIONS = [
     ("test_a.py", 'class A(TestCase):\n    def setUp(self):\n        os.environ["NAME"] = "1"'),
     ("test_a.py", '@pytest.fixture(autouse=True)\ndef a():\n    os.environ["NAME"] = "1"'),
     ("test_a.py", "def test_a():\n    import tf_keras"),
+    ("a_test.py", 'class ATest(Base):\n    def f(self):\n        os.environ["NAME"] = "1"'),
+    ("a_test.py", 'def setup_module():\n    os.environ["NAME"] = "1"'),
+    ("x/conftest.py", 'def test_a():\n    os.environ["NAME"] = "1"'),
+    ("tests/b/c.py", 'def test_a():\n    os.environ["NAME"] = "1"'),
+    ("tests\\c.py", 'def test_a():\n    os.environ["NAME"] = "1"'),
+    ("a.py", 'def teardown_method(self):\n    os.environ["NAME"] = "1"'),
+    ("a.py", 'class A(tf.test.TestCase):\n    def f(self):\n        os.environ["NAME"] = "1"'),
+    ("a.py", 'class A:\n    def setUp(self):\n        os.environ["NAME"] = "1"'),
 ]
 
 
