@@ -36,7 +36,7 @@ class Values:
 
     def reads_of(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """The reads of what a definition or an expression is bound to; attributes of any object."""
-        return self._reads.get(node, [])
+        return [read for held in self._held.get(node, ()) for read in self._reads_by(*held)]
 
     def sources_of(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """Every expression that the value of `node` can come from, except None.
@@ -81,23 +81,27 @@ class Values:
         return bindings[0].node if len(bindings) == 1 else None
 
     @functools.cached_property
-    def _reads(self) -> dict[Optional[cst.CSTNode], list[cst.CSTNode]]:
-        """The reads of each value that is bound to a name or to an attribute; by the value."""
-        syntax = self._syntax
-        found: dict[Optional[cst.CSTNode], list[cst.CSTNode]] = {}
-        for scope in syntax.scopes.all:
+    def _held(self) -> dict[cst.CSTNode, list[tuple[Optional[Scope], str]]]:
+        """What each value is bound to: the names in their scopes, and attributes, without one.
+
+        Not the reads of each: a name that is bound many times would have all of its reads as often.
+        """
+        found: dict[cst.CSTNode, list[tuple[Optional[Scope], str]]] = {}
+        scopes = self._syntax.scopes
+        for scope in scopes.all:
             for binding in itertools.chain.from_iterable(scope.bindings.values()):
                 bound = binding.node if binding.value is None else binding.value
-                found.setdefault(bound, []).extend(self._reads_of_name(scope, binding.name))
-        for name, attributes in syntax.scopes.attributes.items():
+                found.setdefault(bound, []).append((scope, binding.name))
+        for name, attributes in scopes.attributes.items():
             for value in filter(None, map(self._value_assigned, attributes)):
-                found.setdefault(value, []).extend(syntax.attributes(name))
+                found.setdefault(value, []).append((None, name))
         return found
 
-    def _reads_of_name(self, scope: Scope, name: str) -> Iterator[cst.CSTNode]:
+    def _reads_by(self, scope: Optional[Scope], name: str) -> Iterator[cst.CSTNode]:
         """The reads of a name of a scope; of a class, the attributes of this name, too."""
-        yield from self._syntax.loads_of(scope, name)
-        if scope.kind is ScopeKind.CLASS:
+        if scope is not None:
+            yield from self._syntax.loads_of(scope, name)
+        if scope is None or scope.kind is ScopeKind.CLASS:
             yield from self._syntax.attributes(name)
 
     def _value_assigned(self, attribute: cst.Attribute) -> Optional[cst.CSTNode]:
