@@ -34,6 +34,20 @@ class NamesAt(NamedTuple):
     unsure: frozenset[str]
 
 
+class _Bound(NamedTuple):
+    """Where the body of a class binds a name.
+
+    Attributes:
+      first: the number of the first statement that binds it.
+      is_once: whether that statement binds it once.
+      always: the number of the first one that binds it whenever it is run; None if none does.
+    """
+
+    first: int
+    is_once: bool
+    always: Optional[int]
+
+
 class ClassBody:
     """The order in which the statements in the body of a class bind and read its names.
 
@@ -55,11 +69,8 @@ class ClassBody:
         self._statements = list(_statements(node))
         self._numbers = {statement: at for at, statement in enumerate(self._statements)}
         self._deleted = {load.value for load in loads if self._is_deleted(load)}
-        self._bound = {
-            load.value: sorted(filter(self._assigns, map(self.statement_of, bound[load.value])))
-            for load in loads
-            if load.value in bound
-        }
+        read = {load.value for load in loads}.intersection(bound)
+        self._bound = {name: self._where_bound(bound[name]) for name in read}
         unbound: dict[int, set[str]] = {}
         unsure: dict[int, set[str]] = {}
         for load in loads:
@@ -97,12 +108,20 @@ class ClassBody:
         statement = self._statements[at]
         return not isinstance(statement, cst.AnnAssign) or statement.value is not None
 
+    def _where_bound(self, nodes: Sequence[cst.CSTNode]) -> Optional[_Bound]:
+        """Where nodes bind a name; None if they only annotate it."""
+        numbers = sorted(filter(self._assigns, map(self.statement_of, nodes)))
+        if not numbers:
+            return None
+        always = (at for at in numbers if isinstance(self._statements[at], _BINDING))
+        return _Bound(numbers[0], numbers[1:2] != numbers[:1], next(always, None))
+
     def _is_unbound(self, load: cst.Name, at: int) -> bool:
         """Whether a load is run before anything in the body binds its name."""
         bound = self._bound[load.value]
-        if not bound or at < bound[0]:
+        if bound is None or at < bound.first:
             return True
-        return at == bound[0] and bound.count(at) == 1 and self._is_read_first(load)
+        return at == bound.first and bound.is_once and self._is_read_first(load)
 
     def _is_read_first(self, load: cst.Name) -> bool:
         """Whether a statement runs a load before it binds its name: in a value, a default, a base.
@@ -117,10 +136,9 @@ class ClassBody:
 
     def _is_bound(self, name: str, at: int) -> bool:
         """Whether an earlier statement has bound a name in any case, and none deletes it."""
-        earlier = [self._statements[number] for number in self._bound[name] if number < at]
-        return name not in self._deleted and any(
-            isinstance(statement, _BINDING) for statement in earlier
-        )
+        bound = self._bound[name]
+        is_earlier = bound is not None and bound.always is not None and bound.always < at
+        return is_earlier and name not in self._deleted
 
     def _is_deleted(self, load: cst.Name) -> bool:
         """Whether a statement deletes the name itself, as in `del tf`."""

@@ -1513,8 +1513,8 @@ CODEMODS = r"""
     + return True
 
     # codemods/resolve/test_class_bodies.py
-    - if not bound or at < bound[0]:
-    + if not bound:
+    - if bound is None or at < bound.first:
+    + if bound is None:
     - return path[-2] is statement.value
     + return False
 
