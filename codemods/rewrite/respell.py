@@ -8,7 +8,7 @@ is already bound to TensorFlow, or with an import that is added next to the old 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
@@ -19,7 +19,7 @@ from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, BindingKind, Scope, dotted
-from ..resolve.tree import Edit, Edited, root_name
+from ..resolve.tree import Edit, Edited, root_name, walk
 from .comments import keeping_comments, removal_of
 from .imports import ImportEdits, Variable
 
@@ -39,6 +39,11 @@ class _Use(NamedTuple):
     place: Optional[Place]
     target: Optional[str]
     is_removed: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the place is the name itself, without attributes."""
+        return self.place is not None and self.place.node is self.name
 
     @property
     def base(self) -> Optional[str]:
@@ -161,12 +166,34 @@ class _Speller:
         local = variable[1]
         if path is not None:
             local = self._rebind(variable, path, uses)
+        elif self._may_be_other(variable):
+            uses = list(self._staying_where_whole(variable, uses))
         for use in uses:
             self._spell_use(variable, use, path, local)
         has_use_that_stays = any(use.target is None and not use.is_removed for use in uses)
         stays_bound = has_use_that_stays or not uses
         if path is None and stays_bound:
             self._retarget_each(variable)
+
+    def _may_be_other(self, variable: Variable) -> bool:
+        """Whether a name may have a value that is no module or symbol, such as None."""
+        bindings = _bindings(variable)
+        return any(binding.value and self._place_of(binding) is None for binding in bindings)
+
+    def _staying_where_whole(self, variable: Variable, uses: Iterable[_Use]) -> Iterator[_Use]:
+        """The uses of a name that may be None: `if mp is not None` goes on to read it.
+
+        But not where the use gets another path than the values of the name.
+        """
+        paths: set[Optional[str]] = {None}
+        for binding in _bindings(variable):
+            nodes = walk(binding.value) if binding.value is not None else ()
+            places = [self.place_at.get(node) for node in nodes if isinstance(node, cst.Name)]
+            places.append(self.imported.get(binding.node))
+            paths.update(self.targets.get(place) for place in places if place is not None)
+        for use in uses:
+            stays = use.is_whole and paths <= {None, use.target}
+            yield use._replace(target=None) if stays else use
 
     def _rebind(self, variable: Variable, path: str, uses: Sequence[_Use]) -> str:
         """Gives a name the meaning `path` where it is bound; returns what it is called then."""
@@ -201,8 +228,9 @@ class _Speller:
         """The path that a name is to mean; None if it is not given another meaning.
 
         Uses that stay and other files read the name for what it is bound to, so it moves with that,
-        if that has one new path; likewise a name that is assigned a symbol. Any other name is free
-        to mean the module that most uses need. An import that other symbols need stays.
+        if that has one new path; likewise a name that is assigned a symbol, or shares its value
+        with others. Any other name is free to mean the module that most uses need. An import that
+        other symbols need stays.
         """
         bindings = bindings_to_values(variable)
         places = [self._place_of(binding) for binding in bindings]
@@ -211,7 +239,8 @@ class _Speller:
         if not self._may_move(is_imported, bindings, places):
             return None
         holds_symbol = any(isinstance(place, Reference) for place in places)
-        if holds_symbol and not is_imported:
+        shares_value = not all(is_only_target(self.program, binding) for binding in bindings)
+        if (holds_symbol or shares_value) and not is_imported:
             return path_of_values
         remaining = [use for use in uses if not use.is_removed]
         has_use_that_stays = any(use.target is None for use in remaining)
@@ -236,11 +265,12 @@ class _Speller:
         return all(map(self._may_reassign, bindings, places))
 
     def _may_reassign(self, binding: Binding, place: Optional[Place]) -> bool:
-        """Whether what is assigned to a name can change, for this name alone.
+        """Whether what is assigned to a name can change.
 
-        Not `tf = tensorflow`, which is no place, and not `first = second = tf.train.experimental`.
+        Not `tf = tensorflow`, which is no place, and `first = second = tf.train.experimental` only
+        if the module itself moves, with both names.
         """
-        if place is None or isinstance(place, Reference):
+        if place is None or isinstance(place, Reference) or place in self.targets:
             return place is not None
         return is_only_target(self.program, binding)
 

@@ -1531,6 +1531,8 @@ CODEMODS = r"""
     + is_test = _TEST.fullmatch(token.text)
 
     # codemods/rewrite/test_modules_left_over.py
+    - elif self._may_be_other(variable):
+    + elif False:
     - if owner is None or _is_made_of_itself((owner, name)):
     + if owner is None:
     - if found.fate is _Fate.RENAMED and not is_plain:

@@ -148,8 +148,7 @@ IMPORTS = examples("""
     - while (c := tf.contrib):
     + import tf_lossscale as tfls
     + while (c := tfls.contrib):
-    -     c.mixed_precision.FixedLossScaleManager(1)
-    +     tfls.contrib.mixed_precision.FixedLossScaleManager(1)
+          c.mixed_precision.FixedLossScaleManager(1)
 
     # in a class, where objects can read it
     > --to shim

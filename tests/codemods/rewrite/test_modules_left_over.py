@@ -75,6 +75,56 @@ def test_a_whole_module_is_renamed_with_its_reads(body, options):
     assert not _manual(findings)
 
 
+NONE = "if not y:\n    a = None\n"
+MAY_BE_NONE = {
+    "plain": f"a = {MIXED}\n{NONE}",
+    "chain": f"a = b = {MIXED}\n{NONE}",
+    "chain, the other name": f"b = a = {MIXED}\n{NONE}",
+    "chain, global": f"a = b = {MIXED}\ndef f():\n    global a\n    a = None\n",
+    "chain with an attribute": f"self.a = a = {MIXED}\n{NONE}",
+    "chain, handled": f"try:\n    a = b = {EXPERIMENTAL}\nexcept AttributeError:\n    a = None\n",
+    "chain, silenced": f"a = b = {MIXED}  # lossscale: ignore\n{NONE}",
+    "tuple": f"a, b = {MIXED}, 1\n{NONE}",
+    "walrus": f"if (a := {MIXED}):\n    pass\n{NONE}",
+    "choice": f"a = {EXPERIMENTAL} if y else None\n",
+    "and": f"a = y and {MIXED}\n",
+    "imported": f"from tensorflow.contrib import mixed_precision as a\n{NONE}",
+    "imported, then a choice": "from tensorflow.contrib import mixed_precision as a\n"
+    "a = a if y else None\n",
+    "imported or assigned": "from tensorflow.contrib import mixed_precision as a\n"
+    f"if z:\n    a = {MIXED}\n{NONE}",
+}
+
+
+@pytest.mark.parametrize("options", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("body", MAY_BE_NONE.values(), ids=MAY_BE_NONE)
+def test_test_of_a_name_that_may_be_none_reads_this_name(body, options):
+    test = f"if a is not None:\n    {WRAP}print(a)\n"
+    after, _ = _migrated(HEAD + body + test, options)
+    assert "if a is not None:\n" in after
+    assert after.endswith("print(a)\n")
+    assert "tf_lossscale" in after
+    if "ignore" not in body:
+        for path in (EXPERIMENTAL, MIXED, "from tensorflow."):
+            assert path not in after.replace("tfls.", "shim.")
+
+
+CHAINS = {
+    "two names": (f"a = b = {EXPERIMENTAL}\n", f"{SET}b.Policy('float32')\n"),
+    "the name of the module": (f"a = experimental = {EXPERIMENTAL}\n", f"{SET}"),
+    "three names": (f"a = b = c = {MIXED}\n", f"{WRAP}c.FixedLossScaleManager(b)\n"),
+    "one has two values": (f"b = a = {MIXED}\na = {MIXED}\n", f"{WRAP}b.LossScaleManager\n"),
+}
+
+
+@pytest.mark.parametrize("options", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("case", CHAINS.values(), ids=CHAINS)
+def test_names_of_a_chain_mean_its_new_module(case, options):
+    chain, uses = case
+    after, _ = _migrated(HEAD + chain + uses, options)
+    assert after == "import tf_lossscale as tfls\n" + chain.replace("tf.", "tfls.") + uses
+
+
 NOT_WHOLE = {
     "chain": "a = b = tf.contrib.tpu\nx = a.CrossShardOptimizer(x)\n",
     "chain with other reads": "a = b = tf.contrib.tpu\nx = a.CrossShardOptimizer(b.TPUConfig())\n",
