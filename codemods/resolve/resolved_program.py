@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 import libcst as cst
 
-from .legacy_symbols import root_of
+from .legacy_symbols import is_of_tensorflow, root_of
 from .mentions import Mentions
 from .places import Place, Places, Reference, imports_of
 from .qualified_names import Origins, is_path
@@ -100,3 +100,8 @@ class ResolvedProgram(Syntax):
         """Whether a chain has a meaning, and none outside TensorFlow and Keras."""
         roots = [root_of(path) for path in self.paths_of(node)]
         return bool(roots) and None not in roots
+
+    def may_be_of_object(self, read: cst.CSTNode) -> bool:
+        """Whether a read may be that of an object, such as `self.contrib`, and no `tf.contrib`."""
+        paths = self.paths_of(read) if isinstance(read, cst.Attribute) else ()
+        return not paths or not all(map(is_of_tensorflow, paths))

@@ -189,7 +189,8 @@ class ImportEdits:
     def is_read_otherwise(self, variable: Variable) -> bool:
         """Whether other files, objects of a class, or texts that are read may read a variable."""
         scope, name = variable
-        if scope.kind is ScopeKind.CLASS and self.program.attributes(name):  # as `self.tf`
+        attributes = self.program.attributes(name) if scope.kind is ScopeKind.CLASS else ()
+        if any(map(self.program.may_be_of_object, attributes)):  # as `self.tf`
             return True
         is_named = self.program.mentions.is_in_text_that_is_read(name)
         return is_named or self.is_read_elsewhere(variable)

@@ -1330,8 +1330,8 @@ CODEMODS = r"""
     + is_certain = True
     - return bool(program.migrated) or any(use.keeps_names for use in program.namespaces)
     + return bool(program.migrated) or any(use.is_on_shim for use in program.namespaces)
-    - return bool(paths) and all(map(legacy_symbols.is_of_tensorflow, paths))
-    + return False
+    - return list(filter(program.may_be_of_object, program.values.reads_of(use.node)))
+    + return list(program.values.reads_of(use.node))
     - is_maker = reference.legacy.is_keras_optimizer or reference.legacy.name == REWRITE
     + is_maker = reference.legacy.is_keras_optimizer or reference.legacy.is_graph_optimizer
 
@@ -1399,7 +1399,7 @@ CODEMODS = r"""
     + is_inside = False
     - and not any(binding.node in owner.imported_inside for binding in owner.bindings[name])
     + and True
-    - if scope.kind is ScopeKind.CLASS and self.program.attributes(name):  # as `self.tf`
+    - if any(map(self.program.may_be_of_object, attributes)):  # as `self.tf`
     + if False:
     - for line in _READING.findall(source.data):
     + for line in ():
@@ -1533,6 +1533,8 @@ CODEMODS = r"""
     # codemods/rewrite/test_modules_left_over.py
     - elif self._may_be_other(variable):
     + elif False:
+    - return not paths or not all(map(is_of_tensorflow, paths))
+    + return True
     - if owner is None or _is_made_of_itself((owner, name)):
     + if owner is None:
     - if found.fate is _Fate.RENAMED and not is_plain:

@@ -176,7 +176,7 @@ class ContribModule:
             read
             for value in values
             for read in self._program.values.reads_of(value)
-            if not self._program.is_stored(read)
+            if self._program.may_be_of_object(read) and not self._program.is_stored(read)
         ]
         found = self._fate_of_reads(reads, seen | {node})
         is_plain = reads and all(map(self._is_plain, values))

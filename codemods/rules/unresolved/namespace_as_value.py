@@ -246,12 +246,7 @@ def _reads_of(program: Program, use: NamespaceUse) -> list[cst.CSTNode]:
 
     Where a class imports it, that is any attribute of its name, but for the paths of TensorFlow.
     """
-    return [read for read in program.values.reads_of(use.node) if not _is_path(program, read)]
-
-
-def _is_path(program: Program, read: cst.CSTNode) -> bool:
-    paths = program.paths_of(read) if isinstance(read, cst.Attribute) else ()
-    return bool(paths) and all(map(legacy_symbols.is_of_tensorflow, paths))
+    return list(filter(program.may_be_of_object, program.values.reads_of(use.node)))
 
 
 def _reads_other(program: Program, read: cst.CSTNode) -> bool:

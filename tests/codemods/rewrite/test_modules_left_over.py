@@ -14,6 +14,7 @@ EXPERIMENTAL = "tf.keras.mixed_precision.experimental"
 MIXED = "tf.contrib.mixed_precision"
 SET = "a.set_policy('mixed_float16')\n"
 WRAP = "x = a.LossScaleOptimizer(x, m)\n"
+OWN = "x = contrib.mixed_precision.LossScaleOptimizer(x, m)\n"
 USE = "x = c.mixed_precision.LossScaleOptimizer(x, m)\n"
 LEFT = "TensorFlow 2 has no tf.contrib"
 
@@ -47,6 +48,8 @@ WHOLE = {
     "v1": "a = b = tf.mixed_precision.experimental\nx = a.FixedLossScale(8)\n",
     "in a function": "def f(x, m):\n" + _indented(f"a = b = {MIXED}\n{WRAP}"),
     "in a class": "class A:\n" + _indented(f"a = b = {MIXED}\n{WRAP}"),
+    "chain of its name": "class A:\n"
+    + _indented(f"a = mixed_precision = {MIXED}\nx = mixed_precision.LossScaleOptimizer(a)\n"),
     "global": f"def f():\n    global a\n    a = b = {MIXED}\n\n{WRAP}",
     "of an import": "from tensorflow.keras.mixed_precision import experimental as t\n"
     f"a = b = t\n{SET}",
@@ -155,6 +158,16 @@ def test_a_plain_assignment_still_moves_with_its_reads(options):
     assert [finding.code for finding in findings] == ["LS103"]
 
 
+@pytest.mark.parametrize("options", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("path", [MIXED, EXPERIMENTAL])
+def test_attribute_of_a_class_can_have_the_name_of_its_module(path, options):
+    name = path.rpartition(".")[2]
+    body = f"class A:\n    {name} = {path}\n    x = {name}.LossScaleOptimizer\n"
+    after, findings = _migrated(HEAD + body, options)
+    assert after == "import tf_lossscale as tfls\n" + body.replace("tf.", "tfls.")
+    assert not _manual(findings)
+
+
 RENAMED = {
     "plain": f"c = tf.contrib\n{USE}",
     "compat.v1": f"c = tf.compat.v1.contrib\n{USE}",
@@ -169,6 +182,13 @@ RENAMED = {
     "closure": "def f(x, m):\n    c = tf.contrib\n    def g():\n" + _indented(f"    {USE}"),
     "global": f"def f():\n    global c\n    c = tf.contrib\n\n{USE}",
     "class": "class A:\n" + _indented(f"c = tf.contrib\n{USE}"),
+    "class, its name": "class A:\n" + _indented(f"contrib = tf.contrib\n{OWN}"),
+    "class, two names": "class A:\n"
+    + _indented(f"contrib = tf.contrib\na = contrib.mixed_precision\n{WRAP}"),
+    "two classes": "class A:\n"
+    + _indented(f"contrib = tf.contrib\n{OWN}")
+    + "class B:\n"
+    + _indented(f"contrib = tf.contrib\n{OWN}"),
     "chain": f"c = d = tf.contrib\n{USE}",
     "two names": f"d = tf.contrib\nc = d\n{USE}",
     "modules": "c = tf.contrib\nt = c.tpu\na = c.mixed_precision\n"
@@ -195,6 +215,7 @@ REPORTED = {
     "in __all__": (f"c = tf.contrib\n__all__ = ['c']\n{USE}", [2]),
     "in an annotation": (f"c = tf.contrib\nd: 'c.tpu'\n{USE}", [2]),
     "unread": (f"c = tf.contrib\n{USE.replace('c.', 'tf.contrib.')}", [2]),
+    "unread, in a class": (f"class A: contrib = tf.contrib\n{OWN.replace('c', 'tf.c', 1)}", [2]),
     "deleted": (f"c = tf.contrib\ndel c\n{USE.replace('c.', 'tf.contrib.')}", [2]),
     "imported": (f"from tensorflow import contrib\nself.e = c = contrib\n{USE}", [2, 3]),
     "imported by its path": (
@@ -224,6 +245,9 @@ NEEDED = {
     "in a dictionary": f"d['c'] = c = tf.contrib\n{USE}",
     "compared": f"c = tf.contrib\n{USE}if c is None:\n    pass\n",
     "read by attribute": f"self.e = c = tf.contrib\n{USE}self.e.layers.dense(x)\n",
+    "read from an object": "class A:\n"
+    + _indented(f"contrib = tf.contrib\n{OWN}")
+    + "A().contrib.layers.dense(x)\n",
     "of a name": f"d = tf.contrib\nc = d\n{USE}d.layers.dense(x)\n",
     "tested": f"c = tf.contrib\nhasattr(c, 'layers')\n{USE}",
     "other names of a module": f"c = tf.contrib\n{USE}c.tpu.TPUConfig()\n",
