@@ -433,7 +433,7 @@ class _Evaluation:
           _Unknown: what it returns does not depend on the version alone.
         """
         assert isinstance(node, cst.Call)
-        function = last_name(node.func)
+        function = self._function(node.func)
         if any(argument.star or argument.keyword for argument in node.args):
             raise _Unknown
         if function in ("hasattr", "getattr", "find_spec"):
@@ -448,6 +448,11 @@ class _Evaluation:
         if function in _FUNCTIONS and node.args:
             return _FUNCTIONS[function](*(self.of(argument.value) for argument in node.args))
         return self._returned(node)
+
+    def _function(self, node: cst.BaseExpression) -> str:
+        """The name of a function, also if the file imports it under another one."""
+        paths = self._program.paths_of(node)
+        return min(paths).rpartition(".")[2] if len(paths) == 1 else last_name(node)
 
     def _version_of_distribution(self, name: cst.BaseExpression) -> str:
         if not _DISTRIBUTION.match(str(self.of(name))):

@@ -20,7 +20,7 @@ TARGETS = {
 HEAD = """\
 import importlib
 import tensorflow as tf
-from distutils.version import LooseVersion, StrictVersion
+from distutils.version import LooseVersion, LooseVersion as V, StrictVersion
 from packaging import version
 from . import compat
 
@@ -74,6 +74,7 @@ CONDITIONS = [
     "not tf.__version__ >= '2.4'",
     "LooseVersion(tf.__version__) < LooseVersion('2.4.0')",
     "LooseVersion(tf.__version__) < '2.4'",
+    "V(tf.__version__) < '2.4'",
     "StrictVersion(tf.__version__) < '2.4'",
     "LooseVersion(tf.__version__) < '2.4rc1'",
     "LooseVersion(tf.__version__) == '2.3.0'",
@@ -117,6 +118,7 @@ NEW = [
     "not hasattr(tf, 'contrib')",
     "LooseVersion(tf.__version__) >= LooseVersion('2.4')",
     "LooseVersion(tf.__version__) >= '2.4.0'",
+    "V(tf.__version__) >= V('2.4')",
     "StrictVersion(tf.__version__) >= '2.4'",
     "LooseVersion('2.3') <= tf.__version__",
     "LooseVersion(tf.__version__) != '2.3.0'",
