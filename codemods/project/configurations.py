@@ -20,8 +20,8 @@ _ENVIRONMENT = re.compile(
 """Matches the names of keys and tables that contain environment variables."""
 _SECTION = re.compile(r"\[+([^\]]*)\]+\s*(?:[#;].*)?")
 _KEY = re.compile(r"([\w.\"'-]+?)[ \t]*[=:][ \t]*(.*)")
-_CONDITION = re.compile(r"[DRU]+:")
-"""What pytest-env allows before a variable."""
+_CONDITION = re.compile(r"[DRU]+:|[\w.,{}!-]+:[ \t]+")
+"""What pytest-env allows before a variable, or the factors of tox."""
 _COMMENT = re.compile(r"(?:\A|\s)#.*")
 _LONG_STRING = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
 
@@ -97,7 +97,7 @@ _GROUPS = ("global", "jobs", "matrix")
 _YAML_KEY = re.compile(r"([\"']?)([\w.-]+)\1[ \t]*:(?:[ \t]+(.*))?")
 _ITEMS = re.compile(r"[ ]*(?:-[ ]+)*")
 _BLOCK = re.compile(r"(?:&\S+[ \t]+)?([|>])[+-]?\d?[+-]?")
-_ANCHOR = re.compile(r"[&!]\S+[ \t]*")
+_ANCHOR = re.compile(r"\A(?:[&!]\S+[ \t]*)+")
 _SCALAR = re.compile(r"\"([^\"\\]*)\"|'([^']*)'|(.*)", re.DOTALL)
 
 

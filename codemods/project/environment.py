@@ -98,6 +98,8 @@ class _Bracket(NamedTuple):
       is_text: whether it contains what is shown, compared or defined, which sets nothing.
       sets: whether the pairs of names and values in it become environment variables.
       is_value: whether it contains the value that is assigned to the variable.
+      holder: the name that a dictionary is assigned to, which can be added to an environment; may
+        be empty.
     """
 
     sign: str
@@ -106,6 +108,7 @@ class _Bracket(NamedTuple):
     is_text: bool = False
     sets: bool = False
     is_value: bool = False
+    holder: str = ""
 
 
 _NO_BRACKET = _Bracket("")
@@ -190,6 +193,8 @@ class _Reader:
         """The token before it."""
         self._pending: Optional[_Found] = None
         """A value that counts unless it is a part of an expression."""
+        self._held: dict[str, list[_Found]] = {}
+        """The values in dictionaries, by the names that these are assigned to."""
         self._statement = ""
         """The first word of the statement."""
         self._is_environment = False
@@ -220,6 +225,9 @@ class _Reader:
         if self._is_value(inside):
             self._pending = _Found(index, token.text)
         yield from (_Found(index, value) for value in self._commanded(token, inside))
+        if token == _Token(")") and inside.sets and self._last[-2].text in ("(", "*"):
+            held = self._held.pop(self._last[-1].text, ())
+            yield from (found._replace(position=index) for found in held)
         if self._is_import(token):
             yield _Found(index, None)
 
@@ -228,7 +236,10 @@ class _Reader:
         if self._pending is None or (inside.is_value and token == _Token(")")):
             return
         if not token.is_string and token.text not in _CONTINUES:
-            yield self._pending
+            if inside.holder:
+                self._held.setdefault(inside.holder, []).append(self._pending)
+            else:
+                yield self._pending
         self._pending = None
 
     def _is_value(self, inside: _Bracket) -> bool:
@@ -238,7 +249,7 @@ class _Reader:
             return False
         if self._has_target:
             return sign.text == "(" if inside.is_value else sign.text == "=" and not self._open
-        if not inside.sets or not self._is_key(key):
+        if not (inside.sets or inside.holder) or not self._is_key(key):
             return False
         if sign.text == ":":
             return inside.sign == "{"
@@ -333,7 +344,9 @@ class _Reader:
             return _Bracket(sign, self._path, word, is_text, sets, is_value)
         sets = inside.sets or (sign == "{" and word in ("=", "|") and self._is_environment)
         is_value = sign == "(" and word == "=" and self._has_target
-        return _Bracket(sign, self._path, inside.callee, is_text, sets, is_value)
+        is_held = sign == "{" and word == "=" and not self._open and not sets
+        holder = before.text if is_held else ""
+        return _Bracket(sign, self._path, inside.callee, is_text, sets, is_value, holder)
 
     def _sets_as_call(self, inside: _Bracket) -> bool:
         """Whether the pairs in the arguments of the function become environment variables."""

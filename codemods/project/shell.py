@@ -2,14 +2,14 @@
 
 The commands are split into words, nothing is run. Only what reaches a program counts: an exported
 variable, one that is set for a single command, an option of `docker run`, or a line that is
-appended to a file such as `~/.bashrc`. Output, here-documents and arguments are only text.
+appended to a file such as `~/.bashrc`. Output, other here-documents and arguments are only text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 __all__ = [
     "ANY",
@@ -55,11 +55,13 @@ class _Command(NamedTuple):
       words: the words, in order.
       targets: the files that its output goes to.
       end: the operator after it; may be empty.
+      document: the here-documents after it; None if there are none.
     """
 
     words: list[_Word]
     targets: list[str]
     end: str
+    document: Optional[_Word] = None
 
 
 _TOKEN = re.compile(
@@ -76,10 +78,18 @@ _ASSIGNMENT = re.compile(r"\w+=")
 _RESERVED = frozenset(["if", "then", "elif", "else", "do", "while", "until", "!", "{", "time"])
 _PREFIXES = frozenset(["sudo", "exec", "command", "nohup", "nice", "env", "builtin"])
 """Commands that run the command in their arguments."""
-_EXPORTS = frozenset(["export", "declare", "typeset"])
-_WRITERS = frozenset(["echo", "printf", "tee"])
-_CONTAINER = frozenset(["run", "exec", "create", "mpirun", "mpiexec", "orterun"])
-"""Words after which `-e`, `--env` or `-x` sets a variable for a program."""
+_DECLARES = frozenset(["export", "declare", "typeset", "readonly"])
+_WRITERS = frozenset(["cat", "echo", "printf", "tee"])
+_RUNNERS = frozenset(
+    [
+        *("run", "exec", "create", "srun", "sbatch", "bazel"),
+        *("mpirun", "mpiexec", "orterun", "horovodrun"),
+    ]
+)
+"""Words after which an option sets a variable for a program."""
+_LONG_OPTION = r"--(?:export|(?:[a-z]+[_-])*env(?:-vars)?)"
+_OPTION = re.compile(rf"-[ex]|{_LONG_OPTION}")
+_OPTION_WITH_VALUE = re.compile(rf"{_LONG_OPTION}=|-e(?=\w)")
 _CONDA = ["conda", "env", "config", "vars", "set"]
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 _SHELL_OPTION = re.compile(r"-\w*c")
@@ -149,7 +159,7 @@ def assigned_value(text: str, name: str) -> str:
 
 
 def _commands(text: str) -> Iterator[_Command]:
-    """Splits a text into commands, without comments and here-documents."""
+    """Splits a text into commands, without comments."""
     command = _Command([], [], "")
     tags: list[str] = []
     is_target = False
@@ -168,10 +178,12 @@ def _commands(text: str) -> Iterator[_Command]:
             _add(_Word(_unquoted(match[0]), match[0], start), command, is_target)
             is_target = False
         elif kind == "end":
-            yield command._replace(end=match[0])
+            document = None
+            if match[0] == "\n" and tags:
+                start, at = at, _after_here_documents(text, at, tags)
+                document = _Word(text[start:at], text[start:at], start)
+            yield command._replace(end=match[0], document=document)
             command, is_target = _Command([], [], ""), False
-            if match[0] == "\n":
-                at = _after_here_documents(text, at, tags)
     yield command
 
 
@@ -265,8 +277,8 @@ class _Reader:
         first = words[0].text
         if first == "set":
             self._exports_all |= any(word.text in ("-a", "allexport") for word in words)
-        elif first in _EXPORTS:
-            yield from self._export(list(self._exported(words)))
+        elif first in _DECLARES:
+            yield from self._declare(words)
         elif first == "setenv":
             values = [Setting(words[1].position, words[2].text)] if len(words) == 3 else []
             yield from self._export(values if values and words[1].text == self._name else [])
@@ -275,28 +287,37 @@ class _Reader:
             value = assigned_value(text, self._name)
             yield from self._export([Setting(words[0].position, value)] if value else [])
         elif first in _WRITERS:
-            yield from self._appended(words, command.targets)
+            yield from self._written(words, command)
         else:
             yield from self._started(words, assigned)
 
-    def _exported(self, words: Sequence[_Word]) -> Iterator[Setting]:
-        """Yields what `export` or `declare -x` exports."""
+    def _declare(self, words: Sequence[_Word]) -> Iterator[Setting]:
+        """Reads `export`, or `declare` with the option `-x` or without it."""
         options = "".join(word.text for word in words[1:] if word.text.startswith("-"))
-        if "n" in options or (words[0].text != "export" and "x" not in options):
-            return
-        yield from self._settings_of(words[1:])
-        if any(word.text == self._name for word in words[1:]):
-            yield from self._not_exported
-            self._not_exported.clear()
+        assigned = self._settings_of(words[1:])
+        if words[0].text != "export" and "x" not in options:
+            yield from self._assign(assigned)
+        elif "n" not in options:
+            if any(word.text == self._name for word in words[1:]):
+                assigned += self._not_exported
+                self._not_exported.clear()
+            yield from self._export(assigned)
 
-    def _appended(self, words: Sequence[_Word], targets: Iterable[str]) -> Iterator[Setting]:
-        """Yields what `echo` adds to a file whose lines become variables."""
+    def _written(self, words: Sequence[_Word], command: _Command) -> Iterator[Setting]:
+        """Yields what `echo` or `cat` adds to a file whose lines become variables."""
+        texts = [word.text for word in words[1:]]
+        targets = [*command.targets, *(texts if words[0].text == "tee" else ())]
         if not any(map(_ENVIRONMENT_FILE.fullmatch, targets)):
             return
-        text = " ".join(word.text for word in words[1:])
-        line = rf"(?:\A(?:-[en]+ )*|\\n|\n)(?:export )?{re.escape(self._name)}=[\"']?(\w+)[\"']?"
-        for match in re.finditer(rf"{line}(?=\\n|\n|\Z)", text):
+        line = re.compile(
+            rf"(?:\A(?:-[en]+ )*|\\n|\n)[ \t]*(?:export )?{re.escape(self._name)}=[\"']?(\w+)[\"']?"
+            r"(?=\\n|\n|\Z)"
+        )
+        for match in line.finditer(" ".join(texts)):
             yield Setting(words[0].position, match[1])
+        if command.document is not None:
+            for match in line.finditer(command.document.text):
+                yield Setting(command.document.position + match.start(1), match[1])
 
     def _started(self, words: Sequence[_Word], assigned: list[Setting]) -> Iterator[Setting]:
         """Yields what a program gets, and what has been exported before it starts."""
@@ -318,17 +339,14 @@ class _Reader:
         yield from self._nested(words)
 
     def _options(self, words: Sequence[_Word]) -> Iterator[Setting]:
-        """Yields what options such as `-e` of `docker run` set."""
-        is_container = False
+        """Yields what the command `env` and options such as `-e` of `docker run` set."""
+        is_runner = False
         before = ""
         for word in words:
-            match = re.match(r"--env=|-e(?=\w)", word.text)
-            if is_container and before in ("-e", "--env", "-x"):
-                yield from self._settings_of([word])
-            elif is_container and match:
-                yield from self._settings_of([word._replace(text=word.text[match.end() :])])
-            is_container = is_container or word.text in _CONTAINER
-            before = word.text
+            yield from self._settings_of(_values(word, before, is_runner))
+            is_runner = is_runner or word.text in _RUNNERS
+            is_of_env = before == "env" and re.match(r"-|\w+=", word.text)
+            before = before if is_of_env else word.text
 
     def _nested(self, words: Sequence[_Word]) -> Iterator[Setting]:
         """Yields what the script in `bash -c "script"` sets."""
@@ -337,3 +355,22 @@ class _Reader:
                 for setting in settings_in(script.text, self._name, lives_on=False):
                     yield setting._replace(position=script.position)
                 return
+
+
+def _values(word: _Word, before: str, is_runner: bool) -> list[_Word]:
+    """What a word sets after `env`, or as an option of a command that runs a program.
+
+    Args:
+      word: the word.
+      before: the word before it; `env` also after other variables.
+      is_runner: whether the command runs a program, as `docker run` does.
+    """
+    if before == "env":
+        return [word]
+    match = _OPTION_WITH_VALUE.match(word.text)
+    if not is_runner or not (match or _OPTION.fullmatch(before)):
+        return []
+    option = match[0] if match else before
+    value = word.text[match.end() :] if match else word.text
+    values = value.split(",") if option.startswith("--") else [value]
+    return [word._replace(text=value) for value in values]

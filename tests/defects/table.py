@@ -1527,6 +1527,10 @@ CODEMODS = r"""
     + elif False:
     - is_exported = is_exported or not names or name in names
     + is_exported = True
+    - is_of_env = before == "env" and re.match(r"-|\w+=", word.text)
+    + is_of_env = False
+    - if command.document is not None:
+    + if False:
     - is_test = self._in_test_file and _TEST.fullmatch(token.text)
     + is_test = _TEST.fullmatch(token.text)
 

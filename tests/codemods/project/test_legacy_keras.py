@@ -148,8 +148,12 @@ def test_the_lines_of_notebooks_are_those_of_the_file(indent):
         f"env:\n{'- ' * 200_000}{NAME}=2",
         "ENV A=1 \\\n" * 50_000 + f"{NAME}=2",
         '"""' + "\\" * 600_001 + NAME,
+        f"a = {{{NAME!r}: 'x'}}; " * 10_000 + "os.environ.update(a); " * 30_000,
+        "docker run " + "--env " * 100_000 + f"{NAME}=2",
+        "cat > .env <<EOF\n" * 30_000 + NAME,
+        "docker run --" + "a_" * 100_000 + f" {NAME}=2",
     ],
-    ids=range(19),
+    ids=range(23),
 )
 def test_hostile_text_is_read_in_bounded_time(text):
     names = "a.py a.ipynb run.sh Dockerfile Makefile tox.ini pyproject.toml .env compose.yml"
