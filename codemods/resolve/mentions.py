@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Optional
 
@@ -14,7 +12,7 @@ from .legacy_symbols import is_absent_from_shim, is_special
 from .places import NamespaceUse, Place, Reference
 from .scopes import ScopeKind
 from .syntax import Syntax
-from .tree import last_name, string_of, walk
+from .tree import last_name, string_of
 
 __all__ = ["DISPLAYS", "Mention", "Mentions"]
 
@@ -26,21 +24,6 @@ _IN_ANNOTATION = (
     cst.Subscript, cst.SubscriptElement, cst.Index, cst.BinaryOperation, cst.Element, cst.Tuple,
     cst.List,
 )  # fmt: skip
-
-_RUNNING = ("eval", "exec", "execfile")
-_OPENING = ("open", "read", "read_text", "run_path")
-_EVALUATING = frozenset([
-    *_RUNNING, "ForwardRef", "Timer", "compile", "get_ipython", "timeit",
-])  # fmt: skip
-"""Functions and modules that evaluate texts, so that any string of the file may be one."""
-_EVALUATING_ATTRIBUTES = (
-    "ForwardRef", "InteractiveConsole", "InteractiveInterpreter", "Timer", "get_ipython",
-    "run_cell", "run_cell_magic", "run_code", "run_line_magic", "runctx", "timeit",
-)  # fmt: skip
-_EVALUATING_METHODS = frozenset(["eval", "exec", "getoutput", "magic", "query", "system"])
-"""Methods that evaluate their arguments, or do in some classes: `frame.eval("x + @tf.pi")`."""
-_RUN_INSIDE = re.compile(r"(?:^|%)\s*run\s+(?:-\w+\s+)*-\w*i\b|^\s*-\w*i\s+\S+\.(?:py|ipynb)\b")
-"""Matches `%run -i use.py`, also as an argument, which runs a file with the names of this one."""
 
 
 class Mention(enum.Enum):
@@ -123,70 +106,6 @@ class Mentions:
         texts = [self._syntax.code(side) for side in sides]
         return any(text.startswith("type(") or text.endswith(".__class__") for text in texts)
 
-    def is_in_text_that_is_read(self, name: str) -> bool:
-        """Whether something other than a name may read a variable.
-
-        That is an annotation in a string, a text that is or may be evaluated, such as `"{tf}"` and
-        `"tf." + kind`, a computed text that is evaluated, or `sys.modules[__name__].tf`.
-        """
-        if self._evaluates_computed_text or any(map(_is_of_modules, self._syntax.attributes(name))):
-            return True
-        word = _word(name)
-        if any(map(word.search, self._syntax.texts)):
-            return True
-        if self._texts_of_f_strings_read(name):
-            return True
-        strings = self._syntax.scopes.strings
-        return any(self._reads(string, name) for string in strings if word.search(string.value))
-
-    def _reads(self, string: cst.SimpleString, name: str) -> bool:
-        """Whether a string with the name of a variable may be a text that reads it."""
-        if string.raw_value == name:
-            return True
-        above, parent = self._syntax.outside(string, (cst.ConcatenatedString,))
-        if isinstance(parent, cst.Expr):
-            return False  # a docstring
-        if self._evaluates_text or _evaluated(name).search(string.raw_value):
-            return True
-        begins_chain = _at_end(name).search(string.raw_value) is not None
-        is_one_word = not re.search(r"\s", string.raw_value)
-        if begins_chain and (is_one_word or isinstance(parent, cst.BinaryOperation)):
-            return True
-        return any(
-            isinstance(around, cst.Annotation)
-            or (isinstance(around, cst.Call) and last_name(around.func) in _EVALUATING_METHODS)
-            for around in self._syntax.ancestors(above)
-        )
-
-    def _texts_of_f_strings_read(self, name: str) -> bool:
-        """Whether an f-string such as `f"tf.{kind}"` may be a text that reads a variable."""
-        word, evaluated = _word(name), _evaluated(name)
-        for string in self._syntax.scopes.f_strings:
-            text = "".join(map(_text_of_part, string.parts))
-            if evaluated.search(text) or (self._evaluates_text and word.search(text)):
-                return True
-        return False
-
-    @functools.cached_property
-    def _evaluates_text(self) -> bool:
-        """Whether the file may evaluate texts, so that any string of it may be one."""
-        return any(name.value in _EVALUATING for name in self._syntax.scopes.loads) or any(
-            map(self._syntax.attributes, _EVALUATING_ATTRIBUTES)
-        )
-
-    @functools.cached_property
-    def _evaluates_computed_text(self) -> bool:
-        """Whether the file evaluates a text that none of its strings shows, such as a file.
-
-        As in `exec(open("use.py").read())`, `eval(arguments.dtype)` and `%run -i use.py`.
-        """
-        syntax = self._syntax
-        calls = (syntax.call_of(load) for load in syntax.scopes.loads if load.value in _RUNNING)
-        if any(call is not None and not _shows_text(call) for call in calls):
-            return True
-        texts = [*syntax.texts, *(string.raw_value for string in syntax.scopes.strings)]
-        return any(map(_RUN_INSIDE.search, texts))
-
     def has_string(self, texts: Collection[str]) -> bool:
         """Whether a string of the file is one of these, such as a name in `__all__`."""
         return any(string_of(string) in texts for string in self._syntax.scopes.strings)
@@ -241,44 +160,3 @@ class Mentions:
                 isinstance(target, cst.Name) and target.value != root for target in targets
             )
         return isinstance(parent, cst.NamedExpr) and parent.value is reference.node
-
-
-def _word(name: str) -> re.Pattern[str]:
-    """Matches a name in the source of a string, where an escape can stand before it."""
-    return re.compile(rf"(?:(?<!\w)|(?<=\\[abfnrtv])){re.escape(name)}(?!\w)")
-
-
-def _evaluated(name: str) -> re.Pattern[str]:
-    """Matches a name that is read, called, indexed, or put into a text by its name."""
-    word = _word(name).pattern
-    braces = rf"\{{{re.escape(name)}\s*[}}.!:\[]"
-    return re.compile(rf"{word}(?:\.[\w{{%]|[(\[])|{braces}|%\({re.escape(name)}\)|\$\{{?{word}")
-
-
-def _at_end(name: str) -> re.Pattern[str]:
-    """Matches a name with a dot at the end of a text, to which an attribute may be added."""
-    return re.compile(rf"{_word(name).pattern}\.$")
-
-
-def _text_of_part(part: cst.BaseFormattedStringContent) -> str:
-    """The text of a part of an f-string; an open brace for an expression."""
-    return part.value if isinstance(part, cst.FormattedStringText) else "{"
-
-
-def _is_of_modules(attribute: cst.Attribute) -> bool:
-    """Whether an attribute is read from `sys.modules[...]` or from `__main__`."""
-    owner = attribute.value
-    if isinstance(owner, cst.Subscript):
-        return last_name(owner.value) == "modules"
-    return last_name(owner) == "__main__"
-
-
-def _shows_text(call: cst.Call) -> bool:
-    """Whether strings are a part of the text that a call evaluates, and no name of a file."""
-    if not call.args:
-        return True
-    nodes = list(walk(call.args[0].value))
-    strings = (cst.SimpleString, cst.FormattedStringText)
-    has_string = any(isinstance(node, strings) for node in nodes)
-    calls = (node for node in nodes if isinstance(node, cst.Call))
-    return has_string and not any(last_name(inner.func) in _OPENING for inner in calls)

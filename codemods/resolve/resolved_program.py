@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 import libcst as cst
 
+from .evaluated_texts import EvaluatedTexts
 from .legacy_symbols import is_of_tensorflow, root_of
 from .mentions import Mentions
 from .places import Place, Places, Reference, imports_of
@@ -28,6 +29,7 @@ class ResolvedProgram(Syntax):
       values: what values come from, and what reads them.
       mentions: what places do with their symbols.
       origins: resolves expressions to dotted paths.
+      evaluated_texts: the texts that read names of the file, or may.
       references: every place that refers to a legacy symbol, and to nothing else.
       namespaces: every chain that ends at a module of legacy symbols, and each import of one.
       written: places that put something else in the place of a symbol or module.
@@ -45,6 +47,7 @@ class ResolvedProgram(Syntax):
         self.values = Values(self)
         self.mentions = Mentions(self)
         self.origins = Origins()
+        self.evaluated_texts = EvaluatedTexts(self, self.origins)
         found = Places(self.scopes, self.origins)
         self.references = found.references
         self.namespaces = found.namespaces

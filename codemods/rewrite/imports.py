@@ -187,13 +187,15 @@ class ImportEdits:
         return is_from and isinstance(alias, cst.ImportAlias) and alias.asname is None
 
     def is_read_otherwise(self, variable: Variable) -> bool:
-        """Whether other files, objects of a class, or texts that are read may read a variable."""
+        """Whether other files, objects of a class, or texts may read a variable."""
+        is_in_text = self.program.evaluated_texts.may_read(variable[1])
+        return is_in_text or self.is_read_by_attribute(variable) or self.is_read_elsewhere(variable)
+
+    def is_read_by_attribute(self, variable: Variable) -> bool:
+        """Whether an object may read a variable of its class, as `self.tf`."""
         scope, name = variable
         attributes = self.program.attributes(name) if scope.kind is ScopeKind.CLASS else ()
-        if any(map(self.program.may_be_of_object, attributes)):  # as `self.tf`
-            return True
-        is_named = self.program.mentions.is_in_text_that_is_read(name)
-        return is_named or self.is_read_elsewhere(variable)
+        return any(map(self.program.may_be_of_object, attributes))
 
     def is_read_elsewhere(self, variable: Variable) -> bool:
         """Whether other files of the run may read a variable."""

@@ -246,15 +246,19 @@ class _Speller:
         has_use_that_stays = any(use.target is None for use in remaining)
         if has_use_that_stays:
             return path_of_values
-        if is_imported:
-            is_read = self.imports.is_read_elsewhere(variable)
-        else:
-            is_read = self.imports.is_read_otherwise(variable)
-        if is_read:
+        if self._is_read_for_value(variable, is_imported):
             return path_of_values
         if not uses:
             return _new_module([path_of_values], bindings)
         return _new_module([use.base for use in remaining], bindings)  # None if all are removed
+
+    def _is_read_for_value(self, variable: Variable, is_imported: bool) -> bool:
+        """Whether something other than the file's own code reads what a name is bound to."""
+        if self.imports.is_read_elsewhere(variable):
+            return True
+        if not is_imported and self.imports.is_read_by_attribute(variable):
+            return True
+        return self.program.evaluated_texts.show(variable[1])
 
     def _may_move(
         self, is_imported: bool, bindings: Sequence[Binding], places: Sequence[Optional[Place]]

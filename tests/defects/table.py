@@ -1399,8 +1399,8 @@ CODEMODS = r"""
     + is_inside = False
     - and not any(binding.node in owner.imported_inside for binding in owner.bindings[name])
     + and True
-    - if any(map(self.program.may_be_of_object, attributes)):  # as `self.tf`
-    + if False:
+    - return any(map(self.program.may_be_of_object, attributes))
+    + return False
     - for line in _READING.findall(source.data):
     + for line in ():
 
@@ -1495,8 +1495,8 @@ CODEMODS = r"""
     # codemods/run/test_names_of_other_files.py::test_an_import_that_others_read_keeps_its_module
     - links if links.is_known else _links_of_unparsed(source)
     + links
-    - is_read = self.imports.is_read_elsewhere(variable)
-    + is_read = False
+    - if self._is_read_for_value(variable, is_imported):
+    + if False:
 
     # codemods/engine/test_transform.py::test_a_finding_has_its_line_unless_that_is_long
     - return line if len(line) < LONGEST_LINE else ""
@@ -1570,7 +1570,15 @@ CODEMODS = r"""
     - if os.getppid() != parent:
     + if False:
 
-    # codemods/engine/test_transform.py::test_an_import_that_only_a_string_names_stays
+    # codemods/rules/test_evaluated_texts.py::test_class_that_only_messages_name_is_the_final_one
+    - return not (self._is_statement(node) or self._is_message(node) or self._is_key(node))
+    + return not (self._is_statement(node) or self._is_key(node))
+    - if scope.owner(name.value) is None:
+    + if True:
+
+    # codemods/rules/test_evaluated_texts.py::test_import_that_a_text_reads_stays
+    - return _COMPUTED_ANYWHERE.search(self._template(node)) is None
+    + return True
     - if is_kept or self.is_read_otherwise(variable):
     + if is_kept:
 

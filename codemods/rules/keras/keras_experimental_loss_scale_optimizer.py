@@ -28,8 +28,8 @@ _WHY = {
     Mention.VALUE: "the class is passed on as a value, and its arguments are given elsewhere",
 }
 _ANNOTATED = (
-    "a comment, or a text that may be evaluated, such as an annotation in a string, names the "
-    "class, where no edit reaches it"
+    "a comment, `__all__`, or a text that is evaluated, such as an annotation in a string, names "
+    "the class, where no edit reaches it"
 )
 _BOTH = "the program also has the final class, and this test tells the two apart"
 _COMPILED = "compile may have made the optimizer of this test, which then has a different class"
@@ -46,7 +46,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             assert call is not None
             why = final.plan(call).problem
         names = program.mentions.names_bound(reference) if mention is Mention.IMPORT else ()
-        if any(map(program.mentions.is_in_text_that_is_read, names)):
+        if any(map(program.evaluated_texts.show, names)):
             why = _ANNOTATED
         if why:
             yield Obstacle.at(reference, why)

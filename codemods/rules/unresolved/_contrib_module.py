@@ -239,10 +239,10 @@ class ContribModule:
         return not any(map(self._is_read_otherwise, self._bound.get(value, ())))
 
     def _is_read_otherwise(self, binding: Binding) -> bool:
-        """Whether other files or texts may read a name."""
+        """Whether other files may read a name, or a text that is evaluated shows it."""
         is_top = binding.scope is self._program.scopes.module_scope
         is_read_elsewhere = is_top and self._decision.may_read(binding.name)
-        return is_read_elsewhere or self._program.mentions.is_in_text_that_is_read(binding.name)
+        return is_read_elsewhere or self._program.evaluated_texts.show(binding.name)
 
 
 def _imports_contrib(binding: Binding) -> bool:

@@ -20,17 +20,17 @@ def can_rebind(program: Program, use: NamespaceUse, name: str) -> bool:
     """Whether a name can mean another module: by all of its imports, or all of its assignments.
 
     Not that of `first = second = tf.contrib.mixed_precision`, nor one that is imported and then
-    assigned, or made of itself, nor an assigned one that a text reads for its value.
+    assigned, or made of itself, nor one that an evaluated text shows.
     """
     owner = use.scope.owner(name)
     if owner is None or _is_made_of_itself((owner, name)):
+        return False
+    if program.evaluated_texts.show(name):
         return False
     bindings = bindings_to_values((owner, name))
     if any(binding.kind is BindingKind.IMPORT for binding in bindings):
         return all(binding.kind is BindingKind.IMPORT for binding in bindings)
     places = program.cached(_nodes_of_places)
-    if program.mentions.is_in_text_that_is_read(name):
-        return False
     return all(binding.value in places and is_only_target(program, binding) for binding in bindings)
 
 

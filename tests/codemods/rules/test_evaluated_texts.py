@@ -1,7 +1,7 @@
 """A name that only a text, or another file, still reads keeps its import."""
 
 import pytest
-from tf_lossscale_codemods.model import Options, Target
+from tf_lossscale_codemods.model import Options, Safety, Target
 from verbs import transformed
 
 SHIM = Options(target=Target.SHIM)
@@ -51,6 +51,42 @@ READING = [
     "cast('tf.Tensor', x)",
 ]
 
+COMPUTED = [
+    "exec(compile(source, path, 'exec'))",
+    "eval(os.environ['OPT'])",
+    "eval(line.split('=')[1])",
+    "eval(config.get('opt', 'None'))",
+    "eval(input('optimizer: '))",
+    "eval(FLAGS['dtype'].value)",
+    "eval(getattr(args, 'dtype'))",
+    "eval(str(config['x']))",
+    "eval(name + '(rate)')",
+    "eval('%s' % config.optimizer)",
+    "eval(f'{config.optimizer}(rate)')",
+    "eval('dict({})'.format(arguments))",
+    "exec(pkgutil.get_data('pkg', 'x.py'))",
+    "parser.add_argument('--x', type=eval)",
+    "list(map(eval, args.types))",
+    "e = eval\ne(config)",
+    "builtins.eval(config)",
+    "import builtins\nlist(map(builtins.eval, lines))",
+    "from builtins import eval as evaluate\nevaluate(config)",
+    "globals()[name]",
+    "locals().get(name)",
+    "getattr(sys.modules[__name__], name)",
+    "import timeit as t\nt.repeat(statement, globals=globals())",
+    "get_ipython().run_cell(source)",
+    "runpy.run_path(FLAGS.config, globals())",
+    "from runpy import run_path\nrun_path('conf.py', globals())",
+    "code.interact(local=globals())",
+    "import IPython\nIPython.embed()",
+    "breakpoint()",
+    "names = globals()\nnames[name]",
+    "me = sys.modules[__name__]\ngetattr(me, name)",
+    "me = sys.modules[__name__]\nme.tf",
+]
+"""Texts that the file does not show."""
+
 SHOWING = [
     '"""Reads tf.float16."""',
     "def f():\n    'tf.float16'",
@@ -60,10 +96,29 @@ SHOWING = [
     "print('tf (the old one)', f'tf {name}')",
     "print('tfx.float16', 'my_tf.x')",
     "model.eval()\nmodel.compile('sgd')\nre.compile('tf +x')",
+    "parser.add_argument('--x', help='Uses tf.data for the input')",
+    "flags.DEFINE_bool('x', False, 'Uses tf.data for the input')",
+    "raise ValueError('expected tf.Tensor, got {}'.format(x))",
+    "assert x, 'tf.constant(1) is ' + 'no input'",
+    "logging.info('tf.float16: %s' % x)",
+    "print('models.tf.float16')",
+    "def eval(model):\n    model.run()\neval(args.model)",
+    "from tensorflow.keras.backend import eval\neval(loss)",
+    "def run(eval, exec):\n    eval(exec)",
+    "eval('models.' + name)",
+    "eval(f'models.{name}()')",
+    "import timeit\ntimeit.default_timer()",
+    "timeit.timeit(lambda: model.fit())",
+    "from utils import Timer\nwith Timer(name) as t:\n    pass",
+    "get_ipython().system('pip install tensorflow')",
+    "get_ipython().run_line_magic('matplotlib', 'inline')",
+    "data.eval('a = b + c').query('a > 3')",
+    "globals()['x']\nglobals()[name] = 1",
+    "ast.literal_eval(text)",
 ]
 
 
-@pytest.mark.parametrize("line", READING)
+@pytest.mark.parametrize("line", [*READING, *COMPUTED])
 def test_import_that_a_text_reads_stays(line):
     result = transformed(f"{HEAD}{MOVED}{line}\n", SHIM)
     after = result.source.decode()
@@ -77,11 +132,75 @@ def test_import_that_a_text_only_shows_goes(line):
     assert HEAD not in transformed(f"{HEAD}{MOVED}{line}\n", SHIM).source.decode()
 
 
-@pytest.mark.parametrize("line", ["print('{}'.format(eval('LSO(opt, 8)')))", "exec('LSO(opt, 8)')"])
-def test_class_that_a_text_calls_keeps_its_parameters(line):
-    head = "from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO\n"
-    after = transformed(f"{head}{line}\n", Options()).source.decode()
-    assert "from tf_lossscale.keras.mixed_precision.experimental import" in after
+CLASS = "from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer"
+WRAP = "opt = LossScaleOptimizer(opt, 'dynamic')"
+NAMING = [
+    "print('{}'.format(eval('LossScaleOptimizer(opt, 8)')))",
+    "exec('LossScaleOptimizer(opt, 8)')",
+    "code = 'LossScaleOptimizer(opt)'\neval(code)",
+    "eval(NAMES[kind])\nNAMES = {'fixed': 'LossScaleOptimizer', 'none': 'list'}",
+    "globals()[NAMES[kind]]\nNAMES = ['LossScaleOptimizer']",
+    "exec(TEXT.format(opt))\nTEXT = 'x = LossScaleOptimizer({}, 8)'",
+    "parser.add_argument('--x', type=eval, default='LossScaleOptimizer')",
+    "globals()['LossScaleOptimizer'](opt, 8)",
+    "vars().get('LossScaleOptimizer')",
+    "getattr(sys.modules[__name__], 'LossScaleOptimizer')",
+    "sys.modules[__name__].LossScaleOptimizer",
+    "me = sys.modules[__name__]\ngetattr(me, 'LossScaleOptimizer')",
+    "names = globals()\nnames[NAMES[kind]]\nNAMES = ['LossScaleOptimizer']",
+    "code.InteractiveInterpreter(globals()).runsource('LossScaleOptimizer(opt, 8)')",
+    "timeit.timeit('LossScaleOptimizer(opt, 8)', globals=globals())",
+    "import timeit as t\nt.Timer(stmt='opt()', setup='opt = LossScaleOptimizer')",
+    "typing.ForwardRef('LossScaleOptimizer')",
+    "def f(opt: 'LossScaleOptimizer'): pass",
+    "get_ipython().run_line_magic('timeit', 'LossScaleOptimizer(opt, 8)')",
+    "__all__ = ['LossScaleOptimizer']",
+    "__all__ += ['LossScaleOptimizer']",
+    "__all__.extend(['LossScaleOptimizer'])",
+]
+ORDINARY = [
+    "def eval(model):\n    model.run()\neval(args.model)\nx = 'LossScaleOptimizer'",
+    "rate = eval(FLAGS.rate)",
+    "rate = eval(FLAGS.rate)\nprint('Wraps it into LossScaleOptimizer(opt)')",
+    "parser.add_argument('--x', type=eval, help='for LossScaleOptimizer(opt)')",
+    "flags.DEFINE_bool('x', eval(x), 'Use LossScaleOptimizer(opt)')",
+    "eval(FLAGS.rate)\nif config['LossScaleOptimizer'] or name == 'LossScaleOptimizer': pass",
+    "eval(FLAGS.rate)\nhasattr(module, 'LossScaleOptimizer')",
+    "def build(eval=False):\n    if eval:\n        log.info('wrapped into a LossScaleOptimizer')",
+    "import timeit\nstart = timeit.default_timer()\nprint('Using LossScaleOptimizer')",
+    "from utils import Timer\nlogging.info('with LossScaleOptimizer')\nwith Timer(): pass",
+    "get_ipython().system('pip install x')\nprint('Use a LossScaleOptimizer')",
+    "raise ValueError('no optimizer (see LossScaleOptimizer.get_scaled_loss)')",
+    "print('Wrapping in LossScaleOptimizer(opt)')",
+    "click.echo('LossScaleOptimizer(opt) at %s' % eval(FLAGS.rate))",
+    "assert opt, 'expected LossScaleOptimizer(inner, scale), got %s' % opt",
+    "x = 'LossScaleOptimizer'",
+    "breakpoint()\nx = 'LossScaleOptimizer'",
+]
+
+
+@pytest.mark.parametrize("line", NAMING)
+def test_class_that_an_evaluated_text_names_keeps_its_parameters(line):
+    after = transformed(f"{CLASS}\n{WRAP}\n{line}\n", Options()).source.decode()
+    assert CLASS.replace("tensorflow", "tf_lossscale") in after
+    assert WRAP in after
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+def test_class_that_only_messages_name_is_the_final_one(line):
+    after = transformed(f"{CLASS}\n{WRAP}\n{line}\n", Options()).source.decode()
+    assert CLASS.replace(".experimental", "") in after
+    assert "opt = LossScaleOptimizer(opt)\n" in after
+
+
+def test_contrib_beside_a_function_called_eval_is_renamed():
+    source = (
+        f"{HEAD}contrib = tf.contrib\ndef eval(model): pass\neval(model)\n"
+        "opt = contrib.mixed_precision.LossScaleOptimizer(opt, scale)\n"
+    )
+    result = transformed(source, SHIM)
+    assert "contrib = tfls.contrib\n" in result.source.decode()
+    assert all(finding.outcome is Safety.SAFE for finding in result.findings)
 
 
 OTHERS = {
