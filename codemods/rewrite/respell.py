@@ -15,7 +15,7 @@ import libcst as cst
 
 from ..facts import Decision
 from ..resolve.legacy_symbols import is_of_shim, root_of
-from ..resolve.places import Place, Reference
+from ..resolve.places import NamespaceUse, Place, Reference
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, BindingKind, Scope, dotted
@@ -250,7 +250,10 @@ class _Speller:
             return path_of_values
         if not uses:
             return _new_module([path_of_values], bindings)
-        return _new_module([use.base for use in remaining], bindings)  # None if all are removed
+        path = _new_module([use.base for use in remaining], bindings)  # None if all are removed
+        if path is None or not is_imported:
+            return path
+        return self._meaning_of_module(variable[1], bindings, path)
 
     def _is_read_for_value(self, variable: Variable, is_imported: bool) -> bool:
         """Whether something other than the file's own code reads what a name is bound to."""
@@ -259,6 +262,27 @@ class _Speller:
         if not is_imported and self.imports.is_read_by_attribute(variable):
             return True
         return self.program.evaluated_texts.show(variable[1])
+
+    def _meaning_of_module(
+        self, name: str, bindings: Sequence[Binding], path: str
+    ) -> Optional[str]:
+        """What an imported name is to mean whose reads in the file's own code need `path`.
+
+        A module that still exists stays rather than the one above it, and so does any that a text
+        may read. The own name of a removed one, which a text may read, means the shim's module.
+        The file's own reads then need no import, or have one of their own.
+        """
+        places = map(self._place_of, bindings)
+        modules = [place.module for place in places if isinstance(place, NamespaceUse)]
+        twins = {module.twin for module in modules}
+        if len(modules) < len(bindings) or path in twins:
+            return path
+        may_be_read = self.program.evaluated_texts.may_read(name)
+        if all(module.is_current for module in modules):
+            is_above = all(binding.path.startswith(f"{path}.") for binding in bindings)
+            return None if is_above or may_be_read else path
+        is_own_name = {twin.rpartition(".")[2] for twin in twins} == {name}
+        return min(twins) if may_be_read and is_own_name else path
 
     def _may_move(
         self, is_imported: bool, bindings: Sequence[Binding], places: Sequence[Optional[Place]]

@@ -1492,7 +1492,7 @@ CODEMODS = r"""
     - self.is_over = True
     + pass
 
-    # codemods/run/test_names_of_other_files.py::test_an_import_that_others_read_keeps_its_module
+    # codemods/run/test_names_of_other_files.py::test_a_module_that_others_read_keeps_its_name
     - links if links.is_known else _links_of_unparsed(source)
     + links
     - if self._is_read_for_value(variable, is_imported):
@@ -1581,6 +1581,16 @@ CODEMODS = r"""
     + return True
     - if is_kept or self.is_read_otherwise(variable):
     + if is_kept:
+
+    # codemods/rules/test_evaluated_texts.py::test_own_name_of_a_removed_module_is_the_shims
+    - return min(twins) if may_be_read and is_own_name else path
+    + return path
+    - return use.is_on_shim and use.root is None and not _reads_of(program, use)
+    + return False
+
+    # codemods/rules/test_evaluated_texts.py::test_module_that_still_exists_keeps_its_name
+    - return None if is_above or may_be_read else path
+    + return path
 
     # codemods/rules/test_second_step.py::test_two_steps_end_where_one_does
     - if reference.legacy.is_on_shim and not options.unsafe:

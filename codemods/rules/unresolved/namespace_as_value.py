@@ -27,6 +27,7 @@ __all__ = ["RULE"]
 
 _ON_SHIM = "tf_lossscale.keras.mixed_precision"
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
+_EVALUATED = "a text that is evaluated, or `__all__`, names the module, where no edit reaches it"
 _PASSED = "{} is used as a value: import by name what is read from it, then migrate again"
 _LAZY = (
     "the `__dict__` of a module of the shim lacks the names that were not read yet: write "
@@ -54,11 +55,12 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
             continue
         stays_right = use.is_final and use.module.is_current  # also without its reads
         is_moved = stays_right or _moves_with_reads(program, use)
-        if not is_moved or not _is_followed(program, use):
-            yield from Obstacle.of_place(use, "LS909", _VALUE)
-        else:
-            names = tuple(program.mentions.names_bound(use))
+        names = tuple(program.mentions.names_bound(use))
+        if is_moved and (_is_followed(program, use) or _is_left_for_texts(program, use)):
             yield from Obstacle.of_place(use, "LS909", _VALUE, When.IF_READ, names)
+        else:
+            is_shown = any(map(program.evaluated_texts.show, names))
+            yield from Obstacle.of_place(use, "LS909", _EVALUATED if is_shown else _VALUE)
     if options.for_keras_3:
         yield from _needs_of_shims_final(program)
 
@@ -239,6 +241,11 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     if any(_reads_other(program, read) for read in reads):
         return False
     return bool(names and reads) and program.cached(_known_reads).issuperset(reads)
+
+
+def _is_left_for_texts(program: Program, use: NamespaceUse) -> bool:
+    """Whether a module of the shim is only imported, as for texts that may read it."""
+    return use.is_on_shim and use.root is None and not _reads_of(program, use)
 
 
 def _reads_of(program: Program, use: NamespaceUse) -> list[cst.CSTNode]:

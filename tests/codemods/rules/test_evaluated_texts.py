@@ -193,6 +193,61 @@ def test_class_that_only_messages_name_is_the_final_one(line):
     assert "opt = LossScaleOptimizer(opt)\n" in after
 
 
+KERAS = "from tensorflow.keras import mixed_precision\n"
+OLD = "from tensorflow.keras.mixed_precision import experimental"
+TWIN = OLD.replace("tensorflow", "tf_lossscale")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p = eval('mixed_precision.Policy(name)')",
+        "p = config['mixed_precision']",
+        "print('mixed_precision.experimental API in use')",
+        "rate = eval(FLAGS.rate)",
+        "pass",
+    ],
+)
+def test_module_that_still_exists_keeps_its_name(line):
+    source = f"{KERAS}mixed_precision.experimental.set_policy(x)\n{line}\n"
+    after = transformed(source, Options()).source.decode()
+    assert after == f"{KERAS}mixed_precision.set_global_policy(x)\n{line}\n"
+
+
+def test_module_that_an_evaluated_text_names_is_that_of_the_shim():
+    source = f"{OLD}\nexperimental.set_policy(x)\np = eval('experimental.set_policy')\n"
+    result = transformed(source, Options())
+    assert result.source.decode() == source.replace(OLD, TWIN)
+    assert any("a text that is evaluated" in finding.message for finding in result.findings)
+
+
+@pytest.mark.parametrize("line", ["exec(open('version.py').read())", "x = config['experimental']"])
+def test_own_name_of_a_removed_module_is_the_shims(line):
+    source = f"{HEAD}{OLD}\n{line}\nexperimental.set_policy(x)\n"
+    after = transformed(source, Options()).source.decode()
+    assert after == f"{HEAD}{TWIN}\n{line}\ntf.keras.mixed_precision.set_global_policy(x)\n"
+    assert transformed(after, Options()).source.decode() == after
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["print('Using tf.keras.mixed_precision.experimental.Policy')", "exec('x.experimental()')"],
+)
+def test_attribute_in_a_text_is_no_name(line):
+    source = f"{OLD}\n{line}\nexperimental.set_policy(x)\n"
+    after = transformed(source, Options()).source.decode()
+    assert after == f"{KERAS}{line}\nmixed_precision.set_global_policy(x)\n"
+
+
+def test_name_given_by_as_means_the_final_module_unless_a_text_names_it():
+    source = f"{OLD} as mp\nrate = eval(FLAGS.rate)\nmp.set_policy(x)\n"
+    after = transformed(source, Options()).source.decode()
+    assert f"{KERAS[:-1]} as mp" in after
+    named = transformed(source + "y = 'mp.Policy'\n", Options()).source.decode()
+    assert f"{TWIN} as mp\n" in named
+    assert "\nmp.set_policy(x)\n" in named
+
+
 def test_contrib_beside_a_function_called_eval_is_renamed():
     source = (
         f"{HEAD}contrib = tf.contrib\ndef eval(model): pass\neval(model)\n"

@@ -401,6 +401,21 @@ def test_an_import_that_others_read_keeps_its_module(command_line, options, use)
     assert ".keras import mixed_precision\n" in after
 
 
+V1_MODULE = "from tensorflow.compat.v1.train import experimental\n"
+READING_V1_MODULE = f"{V1_MODULE}\nscale = experimental.DynamicLossScale()\n"
+"""The current loss scale is in another module."""
+
+
+@pytest.mark.parametrize(
+    "use", ["print(a.experimental.StepCounter)", "print getattr(a, name)  # Python 2"]
+)
+def test_a_module_that_others_read_keeps_its_name(command_line, use):
+    files = {"a.py": READING_V1_MODULE, "main.py": f"import a\n\n{use}\n"}
+    after = migrate(command_line, files, "--keras", "2").sources["a.py"]
+    assert after.startswith(V1_MODULE)
+    assert "mixed_precision.DynamicLossScale" in after
+
+
 @pytest.mark.parametrize(
     "statement", ["from pkg import (  # )\n    a,\n)", "import pkg, \\\n    a"]
 )
@@ -408,12 +423,11 @@ def test_the_imports_of_python_2_may_go_on_in_the_next_lines(command_line, state
     """A file that cannot be parsed may read each name of what it imports."""
     files = {
         "pkg/__init__.py": "",
-        "pkg/a.py": "from tensorflow.keras import mixed_precision\n\n"
-        "policy = mixed_precision.experimental.Policy('float32')\n",
+        "pkg/a.py": READING_V1_MODULE,
         "main.py": f"{statement}\n\nprint getattr(a, name)\n",
     }
     after = migrate(command_line, files, "--keras", "2").sources["pkg/a.py"]
-    assert ".keras import mixed_precision\n" in after
+    assert after.startswith(V1_MODULE)
 
 
 @pytest.mark.sampled(3)
