@@ -361,8 +361,8 @@ SHIM = r"""
     + if False:
 
     # shim/keras/test_hyperparameters.py::test_one_that_is_restored_after_a_traced_step_is_logged
-    - self._wrapper._restore_on_inner(self._name, value)
-    + setattr(inner, self._name, value)
+    - self._wrapper._restore_on_inner(name, value)
+    + setattr(inner, name, value)
 
     # shim/keras/test_compile.py::test_a_second_compile_wraps_no_optimizer_twice
     - if loss_scale_class(optimizer) or (
@@ -599,8 +599,16 @@ SHIM = r"""
     + if False and np.float32(epsilon)
 
     # shim/keras/test_keras2_checkpoints.py::test_weights_that_are_not_restored_cannot_be_lost_by_saving
-    - is_incomplete = self._waits_for_build or bool(self._lost())
-    + is_incomplete = self._waits_for_build
+    - is_incomplete = self._waits_for_build or self._failure or self._lost()
+    + is_incomplete = self._waits_for_build or self._failure
+
+    # shim/keras/test_lost_values.py::test_frozen_layers_that_are_not_restored_are_an_error
+    - if id(value) in incomplete:
+    + if False:
+
+    # shim/keras/test_lost_values.py::test_an_own_file_without_the_model_restores_no_weights
+    - self._forget_optimizer(checkpoint)
+    + self.forget()
 
     # shim/keras/test_restore_saver_files.py::test_names_are_refused_for_other_files
     - if names is not None:

@@ -11,9 +11,10 @@ same value on Keras 3. Slots that do not exist yet are restored when `build` cre
 """
 
 import functools
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from tf_lossscale._checkpoint.layouts import Layout, layout_of
+from tf_lossscale._keras.lost_values import Restored
 from tf_lossscale._keras.optimizer_classes import (
     classes_alike,
     keras_class,
@@ -89,6 +90,8 @@ class Keras2Checkpoints:
         self._unchecked: Optional[Any] = None
         # The file that the last step was refused for, until another step goes on without it.
         self._refused: Optional[Any] = None
+        self._later: List[Any] = []  # files of Keras 3 that were restored after it
+        self._failure = ""  # why the restore ended with a part of the values only
         self._standing_in: List[Any] = []
         self._unsaved = _Unsaved(self)
 
@@ -104,10 +107,14 @@ class Keras2Checkpoints:
             return False
         layout = layout_of(_children_of(node))
         if layout is Layout.KERAS_3:
+            self._forget_optimizer(checkpoint)
             return self._restore_own(name, position)
         if checkpoint is not self._unchecked:
+            self.forget()
             self._standing_in = []
-        self._unchecked, self._refused = checkpoint, None
+            self._unchecked = checkpoint
+            self._refuse_file_of_another_class(checkpoint)
+        self._refused = None
         self._bind_own_variables(checkpoint)
         if name == "loss_scale":
             position.restore(self._alive(_ScaleOfKeras2(self._wrapper)))
@@ -119,19 +126,25 @@ class Keras2Checkpoints:
             self.restore_child(name, position)
         return True
 
-    @property
-    def children(self) -> Dict[str, Any]:
-        """What keeps an object graph from being saved without values of the file before."""
-        is_incomplete = self._waits_for_build or bool(self._lost())
+    def children(self, save_type: str) -> Dict[str, Any]:
+        """Returns what keeps an object graph from being saved without values of the file before.
+
+        A SavedModel is for inference, and needs no slots.
+        """
+        if save_type == "savedmodel":
+            self._raise_if_lost()
+            return {}
+        is_incomplete = self._waits_for_build or self._failure or self._lost()
         return {"_unsaved_slots": self._unsaved} if is_incomplete else {}
 
     def check_save(self) -> None:
         """Raises a RuntimeError if slots of a file wait for `build`, or values have no variable."""
         if self._waits_for_build:
             raise RuntimeError(
-                "A checkpoint of Keras 2 was restored into an optimizer that is not built, so a "
-                "file that is saved now would lack its slots. Before saving, call "
-                "optimizer.build(variables) with the variables that it trains, or take a step."
+                f"A checkpoint of Keras 2 was restored into the optimizer {self._title}, which is "
+                "not built, so a file that is saved now would lack its slots. Before saving, call "
+                "build(variables) of this optimizer with the variables that it trains, or take a "
+                "step."
             )
         self._raise_if_lost()
 
@@ -139,6 +152,18 @@ class Keras2Checkpoints:
         """Forgets the last restore, as another way has restored the optimizer with its model."""
         self._slots, self._lists, self._values = [], {}, {}
         self._unchecked = self._refused = None
+        self._later, self._failure = [], ""
+
+    def _forget_optimizer(self, checkpoint: Any) -> None:
+        """Notes that a file of Keras 3 restores the optimizer; weights can still be lost."""
+        self._slots, self._lists, self._values = [], {}, {}
+        self._failure = ""
+        if (self._unchecked or self._refused) and checkpoint not in self._later:
+            self._later.append(checkpoint)
+
+    @property
+    def _title(self) -> str:
+        return f"{type(self._inner).__name__} ({self._inner.name!r})"
 
     @property
     def _waits_for_build(self) -> bool:
@@ -166,9 +191,23 @@ class Keras2Checkpoints:
             self._values[name] = position
             return True
         is_variable = hasattr(attribute, "assign")
-        target = attribute if is_variable else self._alive(_Hyperparameter(self._wrapper, name))
+        target = attribute if is_variable else self._alive(_Hyperparameter(self, name))
         position.restore(target)
         return True
+
+    def set_hyperparameter(self, name: str, value: float) -> None:
+        """Sets a number of the inner optimizer, or raises a ValueError if it has no such number."""
+        inner = self._inner
+        if name == "decay" and value == 0:
+            return  # Keras 3 has no such argument
+        if isinstance(getattr(inner, name, None), (int, float)):
+            self._wrapper._restore_on_inner(name, value)
+        else:
+            self.refuse(
+                f"The checkpoint has {name}={value} for the optimizer, which "
+                f"{type(inner).__name__} of Keras 3 does not have. Use an optimizer, or a "
+                "schedule of the learning rate, that does the same."
+            )
 
     @property
     def _has_schedule(self) -> bool:
@@ -183,7 +222,7 @@ class Keras2Checkpoints:
         """Returns the variable of a slot; None if it does not exist yet, and is restored later."""
         slots = self._list_of_slots(name)
         if self._inner.built and not slots:
-            raise ValueError(
+            self.refuse(
                 f"The checkpoint has the slot {name!r} for {_name(variable)}, but "
                 f"{type(self._inner).__name__} of Keras 3 has no such slot. Restore it into an "
                 "optimizer of the class, and with the options, that it was saved with."
@@ -196,6 +235,8 @@ class Keras2Checkpoints:
 
     def built(self) -> None:
         """Restores what has waited for the slots; called when they have been created."""
+        if self._unchecked is not None and not self._later:
+            self._refuse_file_of_another_class(self._unchecked)
         waiting, self._slots = self._slots, []
         for slot in waiting:
             variable = self.slot(slot.name, slot.variable, slot.position)
@@ -214,50 +255,73 @@ class Keras2Checkpoints:
         """
         checkpoint, self._unchecked = self._unchecked, None
         self._refused = checkpoint
-        if checkpoint is None:
-            return
-        node = _node_of(checkpoint, self._wrapper)
-        if node is not None:
-            self._refuse_file_of_another_class(checkpoint, node)
-        self._raise_if_lost()
+        if checkpoint is not None:
+            self._drop_slots_of_untrained_variables()
+            self._raise_if_lost()
         self._refused = None
+        self._later, self._failure = [], ""
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raises a ValueError, and notes that the program has a part of the values only."""
+        self._failure = message
+        raise ValueError(message)
 
     def _raise_if_lost(self) -> None:
+        """Raises a RuntimeError if the program does not have all values that it needs."""
+        if self._failure:
+            raise RuntimeError(
+                "The last restore of a checkpoint of Keras 2 has failed, so that this program has "
+                f"only a part of its values. {self._failure}"
+            )
         lost = self._lost()
         if lost:
             shown = ", ".join(sorted(set(lost))[:6])
             raise RuntimeError(
-                "A checkpoint of Keras 2 was restored, but only a part of it: some values "
-                f"({shown}) belong to variables that this program does not have under "
-                "the same names: models of Keras 3 have others. Restore the file with "
-                "tf_lossscale.checkpoints.restore(path, model, optimizer)."
+                "A checkpoint of Keras 2 was restored, but only a part of it: this program has no "
+                f"variables for some values ({shown}), or has them under other names, as models of "
+                "Keras 3 do. Restore the file with "
+                "tf_lossscale.checkpoints.restore(path, model, optimizer), and with partial=True "
+                "if the program leaves out values on purpose."
             )
 
     def _lost(self) -> List[str]:
         """Returns names of slots and weights that the last file has, and the program does not.
 
-        Before `build`, it is not known which variables are trained, so that all count.
+        Before `build`, it is not known which variables are trained.
         """
         checkpoint = self._unchecked or self._refused
         if checkpoint is None:
             return []
-        lost = [*self._lists, *(slot.name for slot in self._slots)]
+        restored = Restored(checkpoint, self._later)
+        trained = self._inner._trainable_variables if self._inner.built else []
+        lost = restored.lost_values(trained)
         node = _node_of(checkpoint, self._wrapper)
-        if node is not None:
-            lost += _unbound_slots(checkpoint, node)
-            if not self._inner.built or not self._all_trained_are_restored(checkpoint):
-                lost += _unbound_values(checkpoint)
+        if node is not None and not self._later:
+            slots = restored.unmatched_slots(_holders(checkpoint, node))
+            if slots and (not self._inner.built or restored.has_variables_without_value(trained)):
+                lost += slots
         return lost
 
-    def _refuse_file_of_another_class(self, checkpoint: Any, node: Any) -> None:
+    def _drop_slots_of_untrained_variables(self) -> None:
+        """Drops the slots of variables that the built optimizer does not train."""
+        dropped, self._slots = self._slots, []
+        if dropped:
+            names = sorted({_name(slot.variable) for slot in dropped})
+            tf1.logging.warning(
+                f"The checkpoint of Keras 2 has slots for variables that {self._title} does not "
+                f"train ({', '.join(names[:6])}), and these slots are dropped."
+            )
+
+    def _refuse_file_of_another_class(self, checkpoint: Any) -> None:
         """Raises a ValueError for slots that mean something else to the class of the program."""
-        if not self._inner.built:
+        node = _node_of(checkpoint, self._wrapper)
+        if node is None or not self._inner.built:
             return
         is_new = layout_of(_children_of(node)) is Layout.NEW
         missing = self._missing_lists(node) if is_new else self._missing_names(checkpoint, node)
         if missing or (is_new and self._has_other_velocities(checkpoint, node)):
             what = f"no {', '.join(missing)}" if missing else "slots of another class"
-            raise ValueError(
+            self.refuse(
                 f"The checkpoint of Keras 2 has {what} for {type(self._inner).__name__}. Restore "
                 "it into an optimizer of the class that it was saved with."
             )
@@ -286,7 +350,7 @@ class Keras2Checkpoints:
                 f"the run goes on with {name}. Check that the old program had the same class."
             )
         elif name.lower() not in named:
-            raise ValueError(
+            self.refuse(
                 f"The checkpoint of Keras 2 was saved with the optimizer {min(named)}, and the "
                 f"program has {type(self._inner).__name__}. Restore it into an optimizer of the "
                 "class that it was saved with."
@@ -317,19 +381,6 @@ class Keras2Checkpoints:
             return False
         is_of_rmsprop = _holds(checkpoint, lists["_velocities"], "velocity")
         return is_of_rmsprop != hasattr(self._inner, "rho")
-
-    def _all_trained_are_restored(self, checkpoint: Any) -> bool:
-        """Returns whether each trained variable was in the file.
-
-        A `Dense` layer of a subclassed model has its bias under the name of Keras 2, but not its
-        kernel. SGD of `OptimizerV2` has no slots, which would show that a variable is missing.
-        """
-        restored = {id(found) for found in checkpoint.object_by_proto_id.values()}
-        trained = self._inner._trainable_variables
-        return all(
-            {id(variable), id(getattr(variable, "value", variable))} & restored
-            for variable in trained
-        )
 
     def _restore_own(self, name: str, position: Any) -> bool:
         found = self._wrapper._own_dependency(name)
@@ -372,7 +423,7 @@ class Keras2Checkpoints:
             # save momentums that they never read.
             is_expected = bool(slots) or name == "momentums"
             if not is_expected or not isinstance(slots, (list, tuple)):
-                raise ValueError(
+                self.refuse(
                     f"The checkpoint has the slots {name!r}, which {type(self._inner).__name__} of "
                     "Keras 3 does not have. Restore it into an optimizer of the class, and with "
                     "the options, that it was saved with."
@@ -479,8 +530,8 @@ class _InnerOfKeras2(Trackable):
 class _Hyperparameter(Trackable):
     """A hyperparameter, which Keras 2 has in a variable, and Keras 3 in a Python number."""
 
-    def __init__(self, wrapper: Any, name: str) -> None:
-        self._wrapper = wrapper
+    def __init__(self, checkpoints: Keras2Checkpoints, name: str) -> None:
+        self._checkpoints = checkpoints
         self._name = name
 
     def _serialize_to_tensors(self) -> Dict[str, Any]:
@@ -488,16 +539,7 @@ class _Hyperparameter(Trackable):
 
     def _restore_from_tensors(self, restored_tensors: Dict[str, Any]) -> None:
         value = float(restored_tensors["VARIABLE_VALUE"].numpy())
-        if self._name == "decay" and value == 0:
-            return  # Keras 3 has no such argument
-        inner = self._wrapper.inner_optimizer
-        if not isinstance(getattr(inner, self._name, None), (int, float)):
-            raise ValueError(
-                f"The checkpoint has {self._name}={value} for the optimizer, which "
-                f"{type(inner).__name__} of Keras 3 does not have. Use an optimizer, or a "
-                "schedule of the learning rate, that does the same."
-            )
-        self._wrapper._restore_on_inner(self._name, value)
+        self._checkpoints.set_hyperparameter(self._name, value)
 
 
 class _Unsaved(Trackable):
@@ -552,52 +594,6 @@ def _holders(checkpoint: Any, node: Any) -> List[Any]:
 
 def _children_of(node: Any) -> List[str]:
     return [child.local_name for child in node.children]
-
-
-def _unbound_values(checkpoint: Any) -> List[str]:
-    """Returns the names of the variables of models in a file that no object of the program has."""
-    nodes = checkpoint.object_graph_proto.nodes
-    others = _nodes_of_optimizers(nodes) | _save_counters(nodes)
-    return [
-        node.attributes[0].full_name or node.attributes[0].checkpoint_key
-        for number, node in enumerate(nodes)
-        if node.attributes and number not in others
-        if checkpoint.object_by_proto_id.get(number) is None
-    ]
-
-
-def _nodes_of_optimizers(nodes: Sequence[Any]) -> Set[int]:
-    """Returns the numbers of the nodes of all optimizers, with what is below them, and slots.
-
-    The slots of another optimizer may not exist yet.
-    """
-    found = {slot.slot_variable_node_id for node in nodes for slot in node.slot_variables}
-    waiting = [number for number, node in enumerate(nodes) if _is_of_optimizer(node)]
-    while waiting:
-        number = waiting.pop()
-        if number not in found:
-            found.add(number)
-            waiting += [child.node_id for child in nodes[number].children]
-    return found
-
-
-def _is_of_optimizer(node: Any) -> bool:
-    children = set(_children_of(node))
-    return "iter" in children or {"_iterations", "_variables"} <= children
-
-
-def _save_counters(nodes: Sequence[Any]) -> Set[int]:
-    """Returns the number of the save counter, which lives only as long as the `Checkpoint`."""
-    return {child.node_id for child in nodes[0].children if child.local_name == "save_counter"}
-
-
-def _unbound_slots(checkpoint: Any, node: Any) -> List[str]:
-    return [
-        slot.slot_name
-        for holder in _holders(checkpoint, node)
-        for slot in holder.slot_variables
-        if checkpoint.object_by_proto_id.get(slot.slot_variable_node_id) is None
-    ]
 
 
 def _name(variable: Any) -> str:

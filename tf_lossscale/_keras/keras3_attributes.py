@@ -223,10 +223,12 @@ class Keras3Attributes(LossScaleWrapper):
         """Returns the child of this name in files of Keras 3."""
         return super()._lookup_dependency(name)  # type: ignore[misc]
 
-    def _trackable_children(self, *args: object, **kwargs: object) -> Dict[str, SavedObject]:
-        children = super()._trackable_children(*args, **kwargs)  # type: ignore[misc]
+    def _trackable_children(
+        self, save_type: str = "checkpoint", **kwargs: object
+    ) -> Dict[str, SavedObject]:
+        children = super()._trackable_children(save_type, **kwargs)  # type: ignore[misc]
         checkpoints = self.__dict__.get("_checkpoints")
-        return children if checkpoints is None else {**children, **checkpoints.children}
+        return children if checkpoints is None else {**children, **checkpoints.children(save_type)}
 
     @property
     def _deferred_dependencies(self) -> Dict[str, List[CheckpointPosition]]:
