@@ -318,6 +318,8 @@ class Keras2Checkpoints:
         if node is None or not self._inner.built:
             return
         is_new = layout_of(_children_of(node)) is Layout.NEW
+        if is_new and _is_before_first_step(checkpoint, node):
+            return
         missing = self._missing_lists(node) if is_new else self._missing_names(checkpoint, node)
         if missing or (is_new and self._has_other_velocities(checkpoint, node)):
             what = f"no {', '.join(missing)}" if missing else "slots of another class"
@@ -584,6 +586,17 @@ def _holds(checkpoint: Any, number: int, word: str) -> bool:
         for attribute in nodes[child.node_id].attributes:
             return word in attribute.full_name.split("/")
     return False
+
+
+def _is_before_first_step(checkpoint: Any, node: Any) -> bool:
+    """Returns whether a file of a new-style optimizer has no slots, as these come with `build`."""
+    nodes = checkpoint.object_graph_proto.nodes
+    children = {child.local_name: nodes[child.node_id] for child in node.children}
+    lists = [name for name, child in children.items() if "0" in _children_of(child)]
+    if set(lists) - set(_WITHOUT_COUNTERPART):
+        return False
+    key = children["_iterations"].attributes[0].checkpoint_key
+    return int(tf.train.load_variable(checkpoint.save_path_string, key)) == 0
 
 
 def _holders(checkpoint: Any, node: Any) -> List[Any]:

@@ -340,6 +340,19 @@ def test_an_own_file_without_the_model_restores_no_weights(kind: str, name: str,
 
 
 @WITH_TF_KERAS
+@pytest.mark.parametrize("name", ["Adam", "SGD", "RMSprop", "Nadam"])
+def test_a_new_style_file_from_before_the_first_step_has_no_slots(name: str, tmp_path: Any):
+    module, optimizer = Module(1.0), original_of("new", name)
+    path = tf.train.Checkpoint(model=module, optimizer=optimizer).save(str(tmp_path / "c"))
+    found = sides("new", name, path, lambda: Module(0.0))
+    for side in found:
+        step(side.optimizer, side.module.variables, 1.0)
+        side.checkpoint.save(str(tmp_path / "again"))
+    for left, right in zip(found[1].module.variables, found[0].module.variables):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+
+
+@WITH_TF_KERAS
 @LEGACY
 def test_a_restore_that_has_failed_cannot_be_saved(name: str, tmp_path: Any):
     subject, module = ORIGINALS["legacy"], Module(1.0)
