@@ -202,6 +202,11 @@ class Keras2Checkpoints:
             return  # Keras 3 has no such argument
         if isinstance(getattr(inner, name, None), (int, float)):
             self._wrapper._restore_on_inner(name, value)
+        elif name == "decay" and self._has_schedule and keras_class(inner) != "Nadam":
+            tf1.logging.warning(
+                f"The checkpoint of Keras 2 has decay={value:g}, which {self._title} does not use, "
+                "as the schedule of its learning rate counts."
+            )
         else:
             self.refuse(
                 f"The checkpoint has {name}={value} for the optimizer, which "

@@ -353,6 +353,28 @@ def test_a_new_style_file_from_before_the_first_step_has_no_slots(name: str, tmp
 
 
 @WITH_TF_KERAS
+@pytest.mark.parametrize("built", [False, True])
+@LEGACY
+def test_a_schedule_counts_instead_of_decay(name: str, built: bool, tmp_path: Any, log: List[str]):
+    subject, module = ORIGINALS["legacy"], Module(1.0)
+    original = subject.dynamic(subject.inner(name, learning_rate=0.0625, decay=0.5), 64.0, 3)
+    step(original, module.variables, 1.0)
+    path = tf.train.Checkpoint(model=module, optimizer=original).save(str(tmp_path / "c"))
+    schedules = KINDS["keras3"].keras.optimizers.schedules
+    optimizer = on_keras_3(name, learning_rate=schedules.InverseTimeDecay(0.0625, 1, 0.5))
+    new = Module(0.0)
+    if built:
+        optimizer.build(new.variables)
+    tf.train.Checkpoint(model=new, optimizer=optimizer).restore(path)
+    for factor in (1.0, 2.0):
+        step(original, module.variables, factor)
+        step(optimizer, new.variables, factor)
+    for left, right in zip(new.variables, module.variables):
+        np.testing.assert_allclose(left.numpy(), right.numpy(), rtol=1e-5)
+    assert sum("has decay=0.5, which" in message for message in log) == 1
+
+
+@WITH_TF_KERAS
 @LEGACY
 def test_a_restore_that_has_failed_cannot_be_saved(name: str, tmp_path: Any):
     subject, module = ORIGINALS["legacy"], Module(1.0)
