@@ -1,6 +1,7 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
 import types
+import warnings
 from typing import IO, Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -388,6 +389,23 @@ class Keras3Attributes(LossScaleWrapper):
         self._checkpoints.check_save()
         super().save_own_variables(store)  # type: ignore[misc]
 
+    def load_own_variables(self, store: KerasStore) -> None:
+        """Loads the variables of this and of the inner optimizer from a file of Keras.
+
+        Args:
+          store: a dictionary, or a group of an HDF5 file.
+        """
+        self._load_variables(store)
+
+    def _load_variables(self, store: KerasStore) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self._family.base.load_own_variables(self, store)
+        for warning in caught:  # nothing has been loaded
+            warnings.warn(warning.message, stacklevel=3)
+        if not caught:
+            self._forget_restore()
+
     def _forget_restore(self) -> None:
         self._checkpoints.forget()
 
@@ -399,8 +417,9 @@ class Keras3Attributes(LossScaleWrapper):
         expected = len(self._variables) + len(self.inner_optimizer.variables)
         if len(store.keys()) > expected:
             self._set_in_keras_order([store[str(index)] for index in range(len(store.keys()))])
+            self._forget_restore()
         else:
-            self._family.base.load_own_variables(self, store)
+            self._load_variables(store)
 
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 
@@ -414,7 +433,7 @@ class Keras3Attributes(LossScaleWrapper):
         for name, variable in self._state_of_loss_scale():
             if name in values:
                 variable.assign(values.pop(name))
-        self._family.base.load_own_variables(self, values)
+        self._load_variables(values)
 
     def _state_of_loss_scale(self) -> List[Variable]:
         weights = getattr(self._state.loss_scale, "_weights", {})

@@ -3,7 +3,7 @@
 The oracle is the same program on tf_keras.
 """
 
-from typing import Any, Callable, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
 
 import numpy as np
 import pytest
@@ -334,6 +334,23 @@ def test_an_own_file_without_the_model_restores_no_weights(kind: str, name: str,
         checkpoint.save(str(tmp_path / "again"))
     with pytest.raises(RuntimeError, match=PARTLY):
         train(new, optimizer, 1)
+
+
+@WITH_TF_KERAS
+@OPTIMIZERS
+def test_the_variables_of_a_file_of_keras_restore_all(kind: str, name: str, tmp_path: Any):
+    _, _, path, new, optimizer = models(kind, name, model_of, True, tmp_path)
+    own, own_optimizer = model_of(KINDS["keras3"].keras), resumed_of(name)
+    train(own, own_optimizer, 2)
+    stored: Dict[str, Any] = {}
+    own_optimizer.save_own_variables(stored)
+    checkpoint = tf.train.Checkpoint(model=new, optimizer=optimizer)
+    checkpoint.restore(path).expect_partial()
+    new.set_weights(own.get_weights())
+    optimizer.load_own_variables(stored)
+    checkpoint.save(str(tmp_path / "again"))
+    expected = train(own, own_optimizer, 2)
+    np.testing.assert_allclose(train(new, optimizer, 2), expected, rtol=1e-5)
 
 
 # Files that do not fit.
