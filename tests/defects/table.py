@@ -407,8 +407,8 @@ SHIM = r"""
     + _ALIKE_OF_V2 = (("Adam", "AdamW"),)
 
     # shim/keras/test_restore.py::test_an_order_that_the_file_shows_needs_no_build
-    - if _all_shapes_differ(trained):
-    + if False:
+    - if shape_of(own) == slot.tensor.shape] or variables
+    + if False] or variables
 
     # shim/keras/test_keras2_checkpoints.py::test_slots_of_an_option_that_is_not_set_are_an_error
     - is_expected = bool(slots) or name == "momentums"
@@ -561,8 +561,20 @@ SHIM = r"""
     + is_unknown = False
 
     # shim/keras/test_restore_settings.py::test_an_order_that_only_the_program_knows_is_noted
-    - elif len(variables) > 1 and not all(
-    + elif False and not all(
+    - if len(variables) < 2 or all(
+    + if True or all(
+
+    # shim/keras/test_restore_orders.py::test_the_next_start_finds_each_slot
+    - new = _in_turns(old, own_orders)
+    + new = old
+
+    # shim/keras/test_restore_orders.py::test_names_that_two_models_share
+    - yield from ([model] for model in own or models)
+    + yield from ()
+
+    # shim/keras/test_restore_orders.py::test_the_next_start_finds_each_slot
+    - for key in sorted(value, key=str):
+    + for key in value:
 
     # shim/keras/test_restore_settings.py::test_the_order_of_names_is_not_the_one_of_the_program
     - return models or list(found.variables.values()), [found]
@@ -768,12 +780,12 @@ SHIM = r"""
     + if False:
 
     # shim/keras/test_restore_parts.py::test_each_optimizer_is_built_for_its_own_model
-    - return self._of_slots(program.outer, state)
+    - return self._of_slots(program, state)
     + return Trained(self._all)
 
     # shim/keras/test_restore_parts.py::test_an_order_that_the_file_lacks_is_not_guessed
-    - elif len(parts) > 1:
-    + elif False:
+    - if len({tuple(map(id, variables)) for _, variables in parts}) > 1:
+    + if False:
     - if left and (is_shared or not (is_whole or is_listed)):
     + if left and is_shared:
 

@@ -7,17 +7,17 @@ from tf_lossscale._keras.optimizer_classes import other_rules
 from tf_lossscale._restore import saver_files
 from tf_lossscale._restore.hyperparameters import plan_hyperparameters
 from tf_lossscale._restore.matching import Match
-from tf_lossscale._restore.optimizer_state import OptimizerState, StoredSlot
+from tf_lossscale._restore.optimizer_state import OptimizerState
 from tf_lossscale._restore.optimizers import ACCUMULATED, ProgramOptimizer, is_optimizer
+from tf_lossscale._restore.owners import Candidates, candidates_of, narrowed, owners_of
 from tf_lossscale._restore.pairing import Absent
 from tf_lossscale._restore.plan import Plan
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
 from tf_lossscale._restore.report import Entry
 from tf_lossscale._restore.slots import KNOWN_CLASSES
 from tf_lossscale._restore.stored import RestoreError, Tensor
-from tf_lossscale._restore.trained import Trained, named_like
+from tf_lossscale._restore.trained import Trained
 from tf_lossscale._types import Model, Variable
-from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import KerasKind
 
 _ALIKE_ON_KERAS_2 = (("Adam", "AdamW", "Adamax"), ("Adam", "Lamb"))
@@ -47,10 +47,10 @@ def plan_optimizer(
             "optimizer.build(variables) before restore()"
         )
     _check_class(plan, program, state, trained)
-    is_ordered = _is_in_order_of_file(program, trained)
-    owners = [_owner(plan, slot, state, trained, matches, is_ordered) for slot in state.slots]
-    plan.notes += [known.note] if known.note else []
-    _note_unknown_order(plan, state, owners, trained, matches)
+    candidates = candidates_of(plan.stored, state, matches)
+    owners = owners_of(state, candidates, trained, list(known.old))
+    plan.notes += known.notes
+    _note_unknown_order(plan, candidates, owners, trained)
     program.build(_in_order(trained, owners) if program.kind is KerasKind.LEGACY else trained)
     if state.iterations is not None:
         _plan_iterations(plan, program, state)
@@ -125,78 +125,16 @@ def _alike(name: str, state: OptimizerState) -> Sequence[str]:
     return next((classes for classes in groups if name in classes), ())
 
 
-def _owner(
-    plan: Plan,
-    slot: StoredSlot,
-    state: OptimizerState,
-    trained: List[Variable],
-    matches: List[Match],
-    is_ordered: bool,
-) -> Optional[Variable]:
-    """Returns the variable of the program that a slot belongs to.
-
-    Where names do not show it, that is the only one with its shape; or, if some have the same
-    shape, the one with the same number, if `is_ordered`.
-    """
-    if slot.variable is not None:
-        for match in matches:
-            if slot.variable in match.variables:
-                return match.variables[slot.variable]
-        return None
-    named = named_like(plan.stored, slot.tensor.name, matches)
-    if named is not None and len(named) > 1:  # variables of two models can have one name
-        ids = set(map(id, trained))
-        named = [variable for variable in named if id(variable) in ids] or named
-    if named is not None and len(named) < 2:
-        return named[0] if named else None
-    return _owner_in_list(slot, state, trained, is_ordered or named is None)
-
-
-def _owner_in_list(
-    slot: StoredSlot, state: OptimizerState, trained: List[Variable], is_ordered: bool
-) -> Optional[Variable]:
-    """Returns the variable that a slot in a list belongs to: one slot for each variable."""
-    count = sum(1 for other in state.slots if other.name == slot.name)
-    if count != len(trained) or slot.number is None:
-        return None
-    if _all_shapes_differ(trained):
-        fitting = (variable for variable in trained if shape_of(variable) == slot.tensor.shape)
-        return next(fitting, None)
-    return trained[slot.number] if is_ordered else None
-
-
-def _is_in_order_of_file(program: ProgramOptimizer, trained: List[Variable]) -> bool:
-    """Returns whether variables have the order in which an optimizer of Keras 2 lists their slots.
-
-    Models of Keras 2 and Keras 3 have different orders. Variables of a `tf.Module` have the one in
-    which the program has built the optimizer.
-    """
-    return _are_of_tensorflow(trained) and program.trained is not None
-
-
-def _all_shapes_differ(variables: List[Variable]) -> bool:
-    shapes = list(map(shape_of, variables))
-    return len(set(shapes)) == len(shapes)
-
-
-def _are_of_tensorflow(variables: List[Variable]) -> bool:
-    return all(isinstance(variable, tf.Variable) for variable in variables)
-
-
 def _note_unknown_order(
-    plan: Plan,
-    state: OptimizerState,
-    owners: List[Optional[Variable]],
-    trained: List[Variable],
-    matches: List[Match],
+    plan: Plan, candidates: Candidates, owners: List[Optional[Variable]], trained: List[Variable]
 ) -> None:
     """Notes a problem if only an order that the program has not shown would place slots."""
-    lost = [slot for slot, owner in zip(state.slots, owners) if owner is None]
-    if not lost or lost[0].variable is not None or not _are_of_tensorflow(trained):
-        return
-    if named_like(plan.stored, lost[0].tensor.name, matches) == []:
-        return  # it is of a variable that the program does not have
-    if len(trained) == sum(1 for slot in lost if slot.name == lost[0].name):
+    lost = [
+        fitting
+        for fitting, owner in zip(narrowed(candidates, trained), owners)
+        if owner is None and fitting
+    ]
+    if lost:
         plan.problems.append(
             "the slots of the optimizer are listed in the order of the variables that the old "
             "program trained, of which several have the same name and shape. Call "

@@ -105,8 +105,11 @@ class ProgramOptimizer:
         """Whether it was built for variables that it knows by their names, but does not keep."""
         return self.kind is KerasKind.NEW and self.has_slots
 
-    def has_variable(self, variable: Variable) -> bool:
-        return self._index(variable) is not None
+    def in_order_of_index(self, variables: Variables) -> List[Variable]:
+        """Returns the variables that it was built for, in the order of their slots."""
+        numbers = [(self._index(variable), variable) for variable in variables]
+        known = [(number, variable) for number, variable in numbers if number is not None]
+        return [variable for _, variable in sorted(known, key=lambda pair: pair[0])]
 
     @property
     def makes_slots_one_by_one(self) -> bool:

@@ -25,6 +25,11 @@ def is_variable(value: object) -> bool:
     return hasattr(value, "assign") and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
+def is_of_keras(value: object) -> bool:
+    """Returns whether a value is a model or layer of Keras, and no `tf.Module` or variable."""
+    return hasattr(value, "trainable_weights")
+
+
 def name_of(variable: Variable) -> str:
     """Returns the name of a variable as the program shows it."""
     name = getattr(variable, "path", None) or getattr(variable, "name", "") or "variable"

@@ -112,7 +112,7 @@ def restore(
     stored.of_optimizers = set().union(*(state.nodes for state in states.values()))
     models, matches = _match_models(stored, model, states)
     pairing = pair_optimizers(stored, model, optimizer, states, matches)
-    trainers = Trainers(stored, models, matches, list(states.values()))
+    trainers = Trainers(stored, models, matches, list(states.values()), pairing.found)
     optimizers = [_paired(trainers, owner, state) for owner, state in pairing.found]
     values = _rehearse(stored, models, matches, optimizers, pairing.absent, partial)
     plan = _plan(stored, models, matches, optimizers, pairing.absent)
