@@ -576,6 +576,12 @@ SHIM = r"""
     - for key in sorted(value, key=str):
     + for key in value:
 
+    # shim/keras/test_restore_orders.py::test_an_optimizer_of_a_strategy_is_built_outside_of_its_scope
+    - with self._scope():
+    -             if self.kind is KerasKind.NEW:
+    + if True:
+    +             if self.kind is KerasKind.NEW:
+
     # shim/keras/test_restore_settings.py::test_the_order_of_names_is_not_the_one_of_the_program
     - return models or list(found.variables.values()), [found]
     + return models or [list(found.variables.values())], [found]

@@ -1,7 +1,8 @@
 """The program's optimizers: where each kind keeps what a file has."""
 
+import contextlib
 import functools
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from tf_lossscale._restore.program import is_variable
 from tf_lossscale._restore.slots import SLOTS
 from tf_lossscale._restore.stored import RestoreError
 from tf_lossscale._types import Array, Optimizer, SavedObject, Variable, Variables
+from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import KerasKind, keras_family
 
@@ -56,7 +58,8 @@ class ProgramOptimizer:
         if self.has_slots:
             return self
         try:
-            copied = ProgramOptimizer(type(self.outer).from_config(self.outer.get_config()))
+            with self._scope():
+                copied = ProgramOptimizer(type(self.outer).from_config(self.outer.get_config()))
         except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
             return self
         # A configuration has the name of a class, which another one may have, too.
@@ -88,10 +91,20 @@ class ProgramOptimizer:
             self.inner.iterations  # noqa: B018 - the property creates the variable
             self.inner._create_hypers()
             self.inner._create_slots(variables)
-        elif self.kind is KerasKind.NEW:
-            self.inner.build(variables)
-        elif not self.inner.built or not self.outer.built:
-            self.outer.build(variables)
+            return
+        with self._scope():
+            if self.kind is KerasKind.NEW:
+                self.inner.build(variables)
+            elif not self.inner.built or not self.outer.built:
+                self.outer.build(variables)
+
+    def _scope(self) -> ContextManager[object]:
+        """Returns the scope of the strategy in which the optimizer was made, if in none by now."""
+        strategy = vars(self.inner).get("_distribution_strategy")
+        if strategy is None or strategy is tf.distribute.get_strategy():
+            return contextlib.nullcontext()
+        scope: ContextManager[object] = strategy.scope()
+        return contextlib.nullcontext() if tf.distribute.has_strategy() else scope
 
     @property
     def trained(self) -> Optional[List[Variable]]:

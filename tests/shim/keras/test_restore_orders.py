@@ -238,3 +238,21 @@ def test_an_order_that_names_contradict_is_not_taken(tmp_path: Any):
     optimizer.build(trained[::-1])
     report = restore(path, checkpoint)
     assert [note for note in report.notes if "in the order of optimizer.build()" in note]
+
+
+def test_an_optimizer_of_a_strategy_is_built_outside_of_its_scope(tmp_path: Any):
+    def program(kind: str) -> Any:
+        model = sequential(keras_of(kind), "in", "out")
+        model.compile(optimizer_of(kind), "mse")
+        return model
+
+    original = program("legacy")
+    original.fit(INPUTS, TARGETS, verbose=0)
+    checkpoint = tf.train.Checkpoint(model=original, optimizer=original.optimizer)
+    path = checkpoint.save(str(tmp_path / "c"))
+    with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+        resumed = program("keras3")
+    restore(path, resumed)
+    for model in (original, resumed):
+        model.fit(INPUTS, TARGETS, epochs=3, shuffle=False, verbose=0)
+    np.testing.assert_allclose(original(INPUTS), resumed(INPUTS), atol=1e-4)
