@@ -198,6 +198,7 @@ def _note_slots_without_value(
 ) -> None:
     """Notes the slots that keep their initial value: those whose `id` is not in `found`."""
     in_file = {program.resolve(name) for name in state.slot_names}
+    is_before_first_step = _is_before_first_step(plan, state)
     for name, variable, target in program.slots(trained):
         if id(target) in found:
             continue
@@ -205,7 +206,16 @@ def _note_slots_without_value(
         # Keras 2 creates slots at the first step with a gradient for the variable.
         is_new = id(variable) not in with_slots and (name in in_file)
         is_expected = is_new or name == ACCUMULATED or _is_unread(program, name)
+        is_expected = is_expected or is_before_first_step
         (plan.expected if is_expected else plan.initial).append(entry)
+
+
+def _is_before_first_step(plan: Plan, state: OptimizerState) -> bool:
+    """Returns whether the old program saved its optimizer before it had slots."""
+    if state.slots or not isinstance(state.iterations, Tensor):
+        return False
+    (iterations,) = plan.stored.read([state.iterations])
+    return int(iterations) == 0
 
 
 def _plan_unread(plan: Plan, state: OptimizerState, momentums: List[Tensor]) -> None:

@@ -240,6 +240,25 @@ def test_an_order_that_names_contradict_is_not_taken(tmp_path: Any):
     assert [note for note in report.notes if "in the order of optimizer.build()" in note]
 
 
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad", "SGD"])
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_a_file_from_before_the_first_step(name: str, is_compiled: bool, tmp_path: Any):
+    def program(kind: str) -> Any:
+        model = sequential(keras_of(kind), "in", "out")
+        optimizer = OURS(getattr(KINDS[kind].optimizers, name)(0.01))
+        if is_compiled:
+            model.compile(optimizer, "mse")
+        return model, optimizer, tf.train.Checkpoint(model=model, optimizer=optimizer)
+
+    original, resumed = program("new"), program("keras3")
+    report = restore(original[2].save(str(tmp_path / "c")), resumed[2])
+    assert bool([note for note in report.notes if "order of the model" in note]) != is_compiled
+    for model, optimizer, _ in (original, resumed):
+        for _ in range(3):
+            step(model, optimizer)
+    np.testing.assert_allclose(original[0](INPUTS), resumed[0](INPUTS), atol=1e-5)
+
+
 def test_an_optimizer_of_a_strategy_is_built_outside_of_its_scope(tmp_path: Any):
     def program(kind: str) -> Any:
         model = sequential(keras_of(kind), "in", "out")
