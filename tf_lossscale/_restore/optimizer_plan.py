@@ -250,6 +250,12 @@ def _plan_scale(plan: Plan, program: ProgramOptimizer, state: OptimizerState) ->
     """Plans the loss scale and its counter; without them in the file, they stay as they are."""
     scale, good_steps = program.scale()
     if scale is None:
+        if state.scale is not None and program.outer is program.inner:
+            plan.absent.append(
+                f"the file has the loss scale of {plan.stored.path_of(state.node)}, and "
+                f"{program.class_name} of the program none. Pass the loss-scale optimizer instead "
+                "of the optimizer in it, or partial=True"
+            )
         return
     if state.scale is not None and state.good_steps is not None:
         plan.add(state.scale, scale, "loss scale")

@@ -275,3 +275,16 @@ def test_an_optimizer_of_a_strategy_is_built_outside_of_its_scope(tmp_path: Any)
     for model in (original, resumed):
         model.fit(INPUTS, TARGETS, epochs=3, shuffle=False, verbose=0)
     np.testing.assert_allclose(original(INPUTS), resumed(INPUTS), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["legacy", "new"])
+def test_the_optimizer_in_a_wrapper_is_not_the_wrapper(kind: str, tmp_path: Any):
+    model, optimizer = sequential(keras_of(kind), "in"), optimizer_of(kind)
+    step(model, optimizer)
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(str(tmp_path / "c"))
+    resumed, wrapper = sequential(keras_of("keras3"), "in"), optimizer_of("keras3")
+    inner = tf.train.Checkpoint(model=resumed, optimizer=wrapper.inner_optimizer)
+    with pytest.raises(RestoreError, match="Pass the loss-scale optimizer instead"):
+        restore(path, inner)
+    restore(path, tf.train.Checkpoint(model=resumed, optimizer=wrapper))
+    assert float(wrapper.dynamic_scale) == float(optimizer.loss_scale)
