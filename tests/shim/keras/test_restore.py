@@ -763,5 +763,14 @@ def test_slots_of_layers_with_one_name_are_not_guessed(written: str, read: str, 
     if written == "legacy":  # whose slots name the objects of their variables
         tfls.checkpoints.restore(path, resumed, optimizer_of(read))
         return
+    if (written, read) == ("new", "keras3"):  # in the order of Keras 2, which no name contradicts
+        again = optimizer_of(read)
+        report = tfls.checkpoints.restore(path, resumed, again)
+        assert "the order in which Keras 2 lists them" in str(report)
+        for _ in range(3):
+            step_without_targets(original, optimizer)
+            step_without_targets(resumed, again)
+        np.testing.assert_allclose(original(INPUTS[0]), resumed(INPUTS[0]), rtol=1e-4, atol=1e-5)
+        return
     with pytest.raises(tfls.checkpoints.RestoreError, match="nothing was restored"):
         tfls.checkpoints.restore(path, resumed, optimizer_of(read))
