@@ -752,7 +752,9 @@ def test_the_class_of_tensorflow_gets_the_loss_scale(written: str, subject: Any,
 
 
 @pytest.mark.parametrize(("written", "read"), PAIRS)
-def test_slots_of_layers_with_one_name_are_not_guessed(written: str, read: str, tmp_path: Any):
+def test_slots_of_layers_with_one_name_go_by_order_or_not_at_all(
+    written: str, read: str, tmp_path: Any
+):
     original = late_lists(keras_of(written), name="twice")
     original(INPUTS[0])
     optimizer = optimizer_of(written)
