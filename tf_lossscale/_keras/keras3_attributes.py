@@ -123,6 +123,8 @@ class _Variables(list):
 class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps, with its own variables."""
 
+    # `super()` is the installed class, which mypy does not know: hence each `type: ignore[misc]`.
+
     # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
     _is_not_forwarded: Any = staticmethod(lambda name: name.startswith("_"))
     _waiting_weights: Optional[KerasStore] = None

@@ -28,6 +28,7 @@ class Restored:
         self.matched: Set[int] = checkpoint.matched_proto_ids
         self._objects = _living(checkpoint)
         self._later = [found for other in later for found in _living(other).values()]
+        self._unused = self._unused_values()
 
     def lost_values(self, trained: Sequence[Any]) -> List[str]:
         """Returns the names of values of models that are lost.
@@ -35,9 +36,9 @@ class Restored:
         Args:
           trained: the variables that the optimizer trains; none if this is not known yet.
         """
-        lost = self._unused_values()
+        lost = self._unused
         if lost and not self.has_variables_without_value(trained):
-            lost &= self._below_hidden_attributes()
+            lost = lost & self._below_hidden_attributes()
         attributes = (self.nodes[number].attributes[0] for number in sorted(lost))
         return [attribute.full_name or attribute.checkpoint_key for attribute in attributes]
 
@@ -89,11 +90,10 @@ class Restored:
 
     def _incomplete_layers(self) -> Set[int]:
         """Returns the ids of the layers that the file has unused values for."""
-        unused = self._unused_values()
         return {
             id(found)
             for number, found in self._objects.items()
-            if is_keras_object(found) and unused & _with_all_below(self.nodes, [number])
+            if is_keras_object(found) and self._unused & _with_all_below(self.nodes, [number])
         }
 
     def _unused_values(self) -> Set[int]:

@@ -6,10 +6,9 @@ from tf_lossscale._checkpoint.layouts import Layout
 from tf_lossscale._keras.optimizer_classes import other_rules
 from tf_lossscale._restore import saver_files
 from tf_lossscale._restore.hyperparameters import plan_hyperparameters
-from tf_lossscale._restore.matching import Match
 from tf_lossscale._restore.optimizer_state import OptimizerState
 from tf_lossscale._restore.optimizers import ACCUMULATED, ProgramOptimizer, is_optimizer
-from tf_lossscale._restore.owners import Candidates, candidates_of, narrowed, owners_of
+from tf_lossscale._restore.owners import Candidates, narrowed, owners_of
 from tf_lossscale._restore.pairing import Absent
 from tf_lossscale._restore.plan import Plan
 from tf_lossscale._restore.program import name_of, shape_of, trained_by
@@ -33,7 +32,6 @@ def plan_optimizer(
     program: ProgramOptimizer,
     state: OptimizerState,
     known: Trained,
-    matches: List[Match],
 ) -> None:
     """Plans an optimizer with its slots and loss scale; it must be built for that."""
     plan.written_by = f"{plan.stored.format}, {state.layout.value}"
@@ -47,10 +45,9 @@ def plan_optimizer(
             "optimizer.build(variables) before restore()"
         )
     _check_class(plan, program, state, trained)
-    candidates = candidates_of(plan.stored, state, matches)
-    owners = owners_of(state, candidates, trained, list(known.old))
+    owners = owners_of(state, known.candidates, trained, list(known.old))
     plan.notes += known.notes
-    _note_unknown_order(plan, candidates, owners, trained)
+    _note_unknown_order(plan, known.candidates, owners, trained)
     program.build(_in_order(trained, owners) if program.kind is KerasKind.LEGACY else trained)
     if state.iterations is not None:
         _plan_iterations(plan, program, state)

@@ -101,10 +101,10 @@ class ProgramOptimizer:
     def _scope(self) -> ContextManager[object]:
         """Returns the scope of the strategy in which the optimizer was made, if in none by now."""
         strategy = vars(self.inner).get("_distribution_strategy")
-        if strategy is None or strategy is tf.distribute.get_strategy():
+        if strategy is None or tf.distribute.has_strategy():
             return contextlib.nullcontext()
         scope: ContextManager[object] = strategy.scope()
-        return contextlib.nullcontext() if tf.distribute.has_strategy() else scope
+        return scope
 
     @property
     def trained(self) -> Optional[List[Variable]]:

@@ -14,7 +14,7 @@ from tf_lossscale._restore.program import distinct, shape_of
 from tf_lossscale._restore.stored import Stored
 from tf_lossscale._types import Variable
 
-Candidates = List[Optional[List[Variable]]]
+Candidates = Sequence[Optional[List[Variable]]]
 """The variables that each slot can belong to.
 
 None if no name in the file shows them; [] if only the file has the variable.

@@ -191,7 +191,7 @@ def _plan(
     for value, match in zip(models, matches):
         _plan_weights(plan, value, match)
     for program, state, trained in optimizers:
-        plan_optimizer(plan, program, state, trained, matches)
+        plan_optimizer(plan, program, state, trained)
     for own in absent:
         note_absent(plan, own, models)
     note_unused(plan)

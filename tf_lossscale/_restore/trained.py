@@ -50,16 +50,26 @@ class Trained(NamedTuple):
       problem: why they are not known.
       notes: what the order relies on.
       old: the same in the order in which the old program trained them, if that is known.
+      candidates: the variables to which each slot of the optimizer can belong.
     """
 
     variables: List[Variable]
     problem: Optional[str] = None
     notes: Sequence[str] = ()
     old: Sequence[Variable] = ()
+    candidates: Candidates = ()
 
 
 class Trainers:
-    """The optimizers of a file, and the variables of the program for which each one has slots."""
+    """The optimizers of a file, and the variables of the program for which each one has slots.
+
+    Args:
+      stored: the file.
+      models: the models of the program.
+      matches: the variables of each model, by their nodes in the file.
+      states: the optimizers of the file.
+      found: the optimizers of the program, each with its state in the file.
+    """
 
     def __init__(
         self,
@@ -74,17 +84,13 @@ class Trainers:
         self._models = [model for model in models if trained_by(model)]
         self._compiled = {state.node: self._compiled_with(optimizer) for optimizer, state in found}
         self._candidates = {state.node: candidates_of(stored, state, matches) for state in states}
-        claims = {
-            state.node: _with_slots(
-                state,
-                self._candidates[state.node],
-                self._models,
-                self._compiled.get(state.node, []),
-            )
-            for state in states
-        }
+        claims = {state.node: self._claim(state) for state in states}
         self._unclear = {node for node, claim in claims.items() if claim is None}
         self._claims = {node: claim or [] for node, claim in claims.items()}
+
+    def _claim(self, state: OptimizerState) -> Optional[List[Variable]]:
+        compiled = self._compiled.get(state.node, [])
+        return _with_slots(state, self._candidates[state.node], self._models, compiled)
 
     def trained_by(self, program: ProgramOptimizer, state: OptimizerState) -> Trained:
         """Returns the variables for which to build an optimizer; those of one that is built.
@@ -93,6 +99,10 @@ class Trainers:
         any: Keras 2 creates slots at the first step with a gradient for the variable, Keras 3 for
         all variables at once.
         """
+        trained = self._trained_by(program, state)
+        return trained._replace(candidates=self._candidates[state.node])
+
+    def _trained_by(self, program: ProgramOptimizer, state: OptimizerState) -> Trained:
         if program.trained or not self._all:
             return self._of_built(program.trained or [], state)
         if program.makes_slots_one_by_one:  # whatever the others are, each belongs to a variable

@@ -16,7 +16,7 @@ from test_keras2_checkpoints import (
     model_of,
     models,
     on_keras_3,
-    pytestmark,  # noqa: F401
+    pytestmark,  # noqa: F401 - pytest reads it
     step,
     train,
 )
@@ -80,20 +80,24 @@ def written(kind: str, name: str, folder: Any, **others: Any) -> Any:
 # Layers that are not trained, which no slot shows.
 
 
-def with_frozen_embedding(keras: Any) -> Any:
+def own_layer(keras: Any, units: int, **options: Any) -> Any:
     class Own(keras.layers.Layer):
         def build(self, shape: Any):
-            self.w = self.add_weight(name="w", shape=(shape[-1], 2), initializer="ones")
+            self.w = self.add_weight(name="w", shape=(shape[-1], units), initializer="ones")
 
         def call(self, inputs: Any) -> Any:
             return inputs @ self.w
 
+    return Own(**options)
+
+
+def with_frozen_embedding(keras: Any) -> Any:
     class Model(keras.Model):
         def __init__(self):
             super().__init__()
             self.embedding = keras.layers.Embedding(5, 3, trainable=False)
             self.norm = keras.layers.LayerNormalization()
-            self.head = Own()
+            self.head = own_layer(keras, 2)
 
         def call(self, inputs: Any, training: bool = False) -> Any:
             rows = self.embedding(tf.cast(inputs > 0, tf.int32))
@@ -103,18 +107,11 @@ def with_frozen_embedding(keras: Any) -> Any:
 
 
 def with_frozen_list(keras: Any) -> Any:
-    class Own(keras.layers.Layer):
-        def build(self, shape: Any):
-            self.w = self.add_weight(name="w", shape=(shape[-1], 4), initializer="glorot_uniform")
-
-        def call(self, inputs: Any) -> Any:
-            return inputs @ self.w
-
     class Model(keras.Model):
         def __init__(self):
             super().__init__()
-            self.blocks = [Own(trainable=False), Own(trainable=False)]
-            self.head = Own()
+            self.blocks = [own_layer(keras, 4, trainable=False) for _ in range(2)]
+            self.head = own_layer(keras, 4)
 
         def call(self, inputs: Any, training: bool = False) -> Any:
             for block in self.blocks:
