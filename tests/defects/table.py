@@ -624,6 +624,11 @@ SHIM = r"""
     - if id(value) in incomplete:
     + if False:
 
+    # shim/keras/test_lost_values.py::test_a_loss_scale_of_an_own_class_loses_nothing_in_files_of_keras
+    - self._checkpoints.check_save()
+    -         self._family.base.save_own_variables(self, store)
+    + self._family.base.save_own_variables(self, store)
+
     # shim/keras/test_lost_values.py::test_an_own_file_without_the_model_restores_no_weights
     - self._forget_optimizer(checkpoint)
     + self.forget()

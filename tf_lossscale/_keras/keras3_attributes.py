@@ -426,6 +426,7 @@ class Keras3Attributes(LossScaleWrapper):
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 
     def _save_with_loss_scale(self, store: KerasStore) -> None:
+        self._checkpoints.check_save()
         self._family.base.save_own_variables(self, store)
         for name, variable in self._state_of_loss_scale():
             store[name] = variable.numpy()

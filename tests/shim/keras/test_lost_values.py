@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple
 
 import numpy as np
 import pytest
+import recorded
 import tensorflow as tf
 from test_keras2_checkpoints import (
     KINDS,
@@ -21,6 +22,9 @@ from test_keras2_checkpoints import (
     train,
 )
 
+import tf_lossscale as tfls
+
+EXPERIMENTAL = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
 OPTIMIZERS = pytest.mark.parametrize(
     ("kind", "name"), [("legacy", "Adam"), ("new", "Adam"), ("legacy", "SGD"), ("new", "SGD")]
 )
@@ -166,6 +170,24 @@ def test_frozen_layers_that_are_not_restored_are_an_error(
         step(optimizer, new.trainable_weights, 1.0)
     with pytest.raises(RuntimeError, match=PARTLY):
         checkpoint.save(str(tmp_path / "again"))
+
+
+@WITH_TF_KERAS
+@OPTIMIZERS
+def test_a_loss_scale_of_an_own_class_loses_nothing_in_files_of_keras(
+    kind: str, name: str, tmp_path: Any
+):
+    _, _, path, new, _ = models(kind, name, model_of, True, tmp_path)
+    own = recorded.below_100(tfls.mixed_precision.experimental)(4.0)
+    optimizer = EXPERIMENTAL(getattr(KINDS["keras3"].optimizers, name)(0.0625), own)
+    optimizer.build(new.trainable_variables)
+    new.compile(optimizer, "mse")
+    checkpoint = tf.train.Checkpoint(model=new, optimizer=optimizer)
+    checkpoint.restore(path).expect_partial()
+    for file in ("model.keras", "model.weights.h5"):
+        save = new.save_weights if "weights" in file else new.save
+        with pytest.raises(RuntimeError, match=PARTLY):
+            save(str(tmp_path / file))
 
 
 @WITH_TF_KERAS
