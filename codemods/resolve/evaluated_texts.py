@@ -233,17 +233,25 @@ class EvaluatedTexts:
     def _evaluates_computed_text(self) -> bool:
         """Whether the file evaluates a text that its call does not show.
 
-        As in `eval(flags.dtype)`, `add_argument("--x", type=eval)` and `globals()[name]`.
+        As in `eval(flags.dtype)`, `list(map(eval, lines))` and `globals()[name]`.
         """
         for node, path in self._evaluators:
-            is_passed_on = path in _RUNNING and self._syntax.call_of(node) is None
-            if is_passed_on or path in _INTERPRETERS:
+            if path in _INTERPRETERS or (path in _RUNNING and self._is_passed_on(node)):
                 return True
             if not all(map(self._shows_names, self._arguments(node, path))):
                 return True
         if not all(map(self._shows_names, self._arguments_of_methods(_CELL_METHODS))):
             return True
         return not all(isinstance(key, cst.SimpleString) for key in self._reads_of_variables)
+
+    def _is_passed_on(self, node: cst.CSTNode) -> bool:
+        """Whether a function is used without a call, so that its text is not seen.
+
+        But not for `add_argument("--x", type=eval)`: argparse calls it, with the names of argparse.
+        """
+        parent = self._syntax.parents.get(node)
+        is_type = isinstance(parent, cst.Arg) and _keyword(parent) == "type"
+        return self._syntax.call_of(node) is None and not is_type
 
     def _shows_names(self, node: cst.BaseExpression) -> bool:
         """Whether the source shows each name in a text, as in `"tf." + kind`."""
