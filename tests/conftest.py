@@ -31,8 +31,9 @@ LONG_FILES = (
     "tests/codemods/run/test_ended.py",
     "tests/codemods/run/test_statuses.py",
     "tests/codemods/run/test_streams.py",
+    "tests/shim/keras/test_random_steps.py",  # in `make test-long`
 )
-"""The long files of the codemods, which come first: one at the end would leave a core idle."""
+"""The long files, which come first: one at the end would leave a core idle."""
 SHORT = ("tests/codemods/", "tests/codemods/rules/")
 """Folders whose files take little time, the least last: so all processes end at the same time."""
 
@@ -57,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def rank(item):
-    """Orders the files: the long ones of the codemods, the others, then the short ones."""
+    """Orders the files: the long ones, the others, then the short ones."""
     if item.nodeid.startswith(LONG_FILES):
         return -1
     return sum(item.nodeid.startswith(path) for path in SHORT)

@@ -81,6 +81,5 @@ def test_random_programs(size: str, keras_3: bool):
             refused += 1
             continue
         assert_same(found, expected, steps)
-        tf.keras.backend.clear_session()
     if size == "long":
         assert refused <= MOST_REFUSED * COUNT[size]
