@@ -1616,8 +1616,12 @@ CODEMODS = r"""
     # codemods/rules/test_evaluated_texts.py::test_own_name_of_a_removed_module_is_the_shims
     - return min(twins) if may_be_read and is_own_name else path
     + return path
-    - return use.is_on_shim and use.root is None and not _reads_of(program, use)
+    - return may_be_read and use.root is None and not _reads_of(program, use)
     + return False
+
+    # codemods/run/test_names_of_other_files.py::test_a_module_that_is_only_imported
+    - return may_be_read and use.root is None and not _reads_of(program, use)
+    + return use.is_on_shim and use.root is None and not _reads_of(program, use)
 
     # codemods/rules/test_evaluated_texts.py::test_module_that_still_exists_keeps_its_name
     - return None if is_above or may_be_read else path

@@ -12,7 +12,7 @@ the shim that lacks the name is reported, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 import libcst as cst
@@ -56,7 +56,7 @@ def needs(program: Program, options: Options) -> Iterator[Obstacle]:
         stays_right = use.is_final and use.module.is_current  # also without its reads
         is_moved = stays_right or _moves_with_reads(program, use)
         names = tuple(program.mentions.names_bound(use))
-        if is_moved and (_is_followed(program, use) or _is_left_for_texts(program, use)):
+        if is_moved and (_is_followed(program, use) or _is_left_for_texts(program, use, names)):
             yield from Obstacle.of_place(use, "LS909", _VALUE, When.IF_READ, names)
         else:
             is_shown = any(map(program.evaluated_texts.show, names))
@@ -243,9 +243,13 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     return bool(names and reads) and program.cached(_known_reads).issuperset(reads)
 
 
-def _is_left_for_texts(program: Program, use: NamespaceUse) -> bool:
-    """Whether a module of the shim is only imported, as for texts that may read it."""
-    return use.is_on_shim and use.root is None and not _reads_of(program, use)
+def _is_left_for_texts(program: Program, use: NamespaceUse, names: Sequence[str]) -> bool:
+    """Whether a module is only imported, and texts may read it.
+
+    An earlier run leaves such an import of the shim where all that the file reads has moved.
+    """
+    may_be_read = any(map(program.evaluated_texts.may_read, names))
+    return may_be_read and use.root is None and not _reads_of(program, use)
 
 
 def _reads_of(program: Program, use: NamespaceUse) -> list[cst.CSTNode]:

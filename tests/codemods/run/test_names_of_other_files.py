@@ -46,6 +46,22 @@ def test_a_module_that_stays_is_reported_where_it_is_read(command_line):
     assert "wrap.py:3 LS902 manual" in result.findings
 
 
+@pytest.mark.parametrize(
+    ("text", "is_on_shim"),
+    [("", True), ("x = eval(args.x)\n", False), ("x = eval('f(mp)')\n", True)],
+    ids=["no text", "a text that may read it", "a text that reads it"],
+)
+def test_a_module_that_is_only_imported(command_line, text, is_on_shim):
+    """A second run, which finds the module of the shim, decides as the first one."""
+    module = "from tensorflow.keras.mixed_precision import experimental as mp\n"
+    files = {
+        "a.py": f"{module}\npolicy = mp.Policy('mixed_float16')\n",
+        "b.py": f"import a\n{module}\n{text}",
+    }
+    after = migrate(command_line, files, "--keras", "2").sources
+    assert ("tf_lossscale" in after["a.py"]) is is_on_shim
+
+
 def test_a_module_that_only_another_file_reads(command_line):
     """A file that imports the final module for others is a part of their program."""
     used = (
