@@ -140,9 +140,13 @@ def test_compare_explains_fields_of_the_format():
 
 def test_prove_has_the_cost_of_a_record():
     page = (ROOT / "docs/prove.md").read_text(encoding="utf-8")
-    (stated,) = re.findall(r"A step takes ([\d.]+ to [\d.]+ ms) longer", page)
+    (stated,) = re.findall(r"A step takes ([\d.]+) to ([\d.]+) ms longer", page)
     tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
-    assert f"A record adds {stated} to a step here" in tables
+    (here,) = re.findall(r"A record adds ([\d.]+) to ([\d.]+) ms to a step here", tables)
+    row = r"^\| a record adds .* \| ([\d.]+) to ([\d.]+) \| ([\d.]+) to ([\d.]+) \|$"
+    ((*above, least, most),) = re.findall(row, tables, re.MULTILINE)
+    assert above == list(here)
+    assert stated == (min(here[0], least), max(here[1], most))
 
 
 def percent_more(tables: str, mode: str, column: int) -> List[int]:
@@ -163,6 +167,31 @@ def test_cost_has_the_ranges_of_the_tables_of_the_benchmarks():
         (row,) = re.findall(rf"^\| a step in {re.escape(name)}.*", page, re.MULTILINE)
         stated = [[int(number) for number in pair] for pair in re.findall(r"(\d+) to (\d+) %", row)]
         assert stated == [percent_more(tables, mode, column) for column in (3, 4)], name
+
+
+def ranges_of_two_machines(tables: str, name: str) -> List[List[int]]:
+    """What the original adds to a step, and what ours: the ranges on both machines, each."""
+    slower = tables.partition("## A slower machine")[2]
+    row = rf"^\| a step in {re.escape(name)} .*: original \|.*\n\| the same: ours \|.*"
+    (both,) = re.findall(row, slower, re.MULTILINE)
+    numbers = [int(number) for number in re.findall(r"(\d+)(?: to| %)", both)]
+    return [numbers[:4], numbers[4:]]
+
+
+def test_cost_has_the_most_of_the_slower_machine():
+    tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/cost.md").read_text(encoding="utf-8")
+    original, ours = (numbers[3] for numbers in ranges_of_two_machines(tables, "a Session"))
+    assert f"took up to {ours} % more (TensorFlow's: {original} %)" in page
+
+
+def test_the_slower_machine_is_compared_with_the_tables_above():
+    tables = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    above = tables.partition("## A slower machine")[0]
+    modes = {"a Session": "session", "a `tf.function`": "tf.function", "eager mode": "eager"}
+    for name, mode in modes.items():
+        stated = [numbers[:2] for numbers in ranges_of_two_machines(tables, name)]
+        assert stated == [percent_more(above, mode, column) for column in (3, 4)], name
 
 
 def test_cost_has_the_memory_of_the_tables_of_the_benchmarks():
